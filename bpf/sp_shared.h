@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The contract between bpf/ and user/: probe programs (compiled in user space, interpreted in the
+ * kernel), records (kernel to user, through the ring buffer), maps' keys and values, counters.
+ * Everything here has the same layout on x86-64 and arm64. Times are CLOCK_MONOTONIC nanoseconds.
+ */
+#ifndef SP_SHARED_H
+#define SP_SHARED_H
+
+#ifndef __BPF__
+#include <linux/types.h>
+#endif
+
+#define SP_MAX_PROBES 64 /* probes of one profile */
+#define SP_MAX_ARGS   8  /* arguments of one probe */
+#define SP_MAX_FETCH  16 /* fetch programs of one probe: arguments x alternatives, plus conditions \
+			  */
+#define SP_MAX_OPS     6 /* steps of one fetch program */
+#define SP_MAX_SAVED   10 /* $arg1..$arg10: what an entry keeps for the return */
+#define SP_MAX_HEADS   8  /* first-frame patterns of one probe */
+#define SP_HEAD_LEN    30 /* longest literal of a first frame */
+#define SP_DATA_MEDIUM 128
+#define SP_DATA_LARGE  512
+#define SP_SLOT_MAX    256 /* most bytes copied for one argument */
+
+/* One step of a fetch program. It works on one 64-bit value v, which starts as 0. */
+enum sp_op_code {
+	SP_OP_NOP = 0,
+	SP_OP_ARG,   /* v = argument n (1-based) as it was at function entry, registers or stack */
+	SP_OP_RET,   /* v = return value (return and ret probes only) */
+	SP_OP_STACK, /* v = the n-th 8-byte word above the stack pointer of function entry */
+	SP_OP_SP,    /* v = the stack pointer of function entry */
+	SP_OP_IMM,   /* v = imm */
+	SP_OP_DEREF, /* v = 8 bytes read at v + imm */
+	SP_OP_ADD,   /* v += imm: what is left of an outermost +OFF() of a composite type */
+};
+
+struct sp_op {
+	__u8 code; /* enum sp_op_code */
+	__u8 n;
+	__u16 pad;
+	__s32 imm;
+};
+
+enum sp_type {
+	SP_T_U8 = 1,
+	SP_T_U16,
+	SP_T_U32,
+	SP_T_U64,
+	SP_T_S8,
+	SP_T_S16,
+	SP_T_S32,
+	SP_T_S64,
+	SP_T_STRING = 16, /* NUL-terminated bytes at v */
+	SP_T_STDSTRING,   /* std::string (new ABI) object at v: data pointer +0, length +8 */
+	SP_T_BYTES,       /* max bytes at v */
+	SP_T_ZMQMSG,      /* zmq_msg_t object at v */
+};
+
+/*
+ * One fetch program. For a scalar type with SP_F_MEM the last step was an outermost +OFF(): the
+ * interpreter reads sizeof(type) bytes at v + off. Without it, v itself is truncated to the type.
+ * For composite types v + off is the address of the object.
+ * A program with SP_F_COND produces no argument: when it is zero or cannot be read, the program
+ * after it is skipped. Programs with the same arg are alternatives: the first that can be read
+ * wins.
+ */
+#define SP_F_MEM  1
+#define SP_F_COND 2
+struct sp_fetch {
+	struct sp_op op[SP_MAX_OPS];
+	__s32 off;
+	__u8 nops;
+	__u8 type;     /* enum sp_type */
+	__u8 arg;      /* which argument this produces */
+	__u8 flags;    /* SP_F_* */
+	__u16 max;     /* composite: most bytes to copy, <= SP_SLOT_MAX, a multiple of 8 */
+	__u16 data_at; /* composite: where in the record's data[] they go */
+};
+
+/* How the first frame of a multipart message is recognised (frames: in the profile). */
+enum sp_head_kind {
+	SP_HEAD_LITERAL = 1, /* the whole frame equals lit[0..len) */
+	SP_HEAD_DIGITS,      /* 1 to 20 ASCII digits: a room */
+};
+struct sp_head {
+	__u8 kind; /* enum sp_head_kind, 0: unused */
+	__u8 len;
+	char lit[SP_HEAD_LEN];
+	__u64 copy; /* bit i: bytes of frame i are wanted; else only its length travels */
+};
+
+/* What one probe does at a hit. Value of the array map sp_probes, index = probe. */
+#define SP_P_DROP_NEGATIVE 1 /* return value (s32) < 0: not an event, look no further */
+#define SP_P_ON_CHANGE     2 /* emit only when the return value differs from the last for op_arg */
+#define SP_P_CLEAR_POLL    4 /* forget the remembered answer of op_arg */
+#define SP_P_FRAMES        8 /* frame_arg is one frame of a multipart message */
+struct sp_probe {
+	struct sp_fetch fetch[SP_MAX_FETCH];
+	struct sp_head head[SP_MAX_HEADS];
+	__u32 flags;     /* SP_P_* */
+	__u32 more_mask; /* SP_P_FRAMES: bits of argument more_arg that mean "more follow";
+			    0: the message's own flag (zmq_msg_t byte 43, bit 0) */
+	__u8 nfetch;
+	__u8 nargs;
+	__u8 nheads;
+	__u8 size_class; /* 0: no data, 1: SP_DATA_MEDIUM, 2: SP_DATA_LARGE */
+	__u8 op_arg;     /* for ON_CHANGE and CLEAR_POLL: index of the argument */
+	__u8 frame_arg;
+	__u8 more_arg;
+	__u8 sock_arg; /* SP_P_FRAMES: the socket, part of the sequence's key */
+	__u8 nsaved;   /* a return probe saves $arg1..$argN, N = nsaved */
+	__u8 pad[3];
+};
+
+/* Cookie of an attached probe: which probe, what to do there, and how far the stack has moved. */
+enum sp_site {
+	SP_SITE_ENTRY = 0, /* fetch and emit */
+	SP_SITE_SAVE,      /* keep the arguments for RETURN or RET */
+	SP_SITE_RETURN,    /* uretprobe */
+	SP_SITE_RET,       /* uprobe on a ret instruction */
+};
+#define SP_COOKIE(probe, site, shift) ((__u64)(probe) | (__u64)(site) << 16 | (__u64)(shift) << 24)
+#define SP_COOKIE_PROBE(c)            ((__u32)((c)&0xffff))
+#define SP_COOKIE_SITE(c)             ((__u32)((c) >> 16 & 0xff))
+#define SP_COOKIE_SHIFT(c)            ((__u32)((c) >> 24 & 0xff)) /* 8-byte words pushed so far */
+
+enum sp_rec_type {
+	SP_REC_HIT = 1, /* struct sp_rec_hit */
+	SP_REC_FORK,    /* pid = parent, val[0] = child pid (0: not known in this pid namespace) */
+	SP_REC_EXEC,    /* pid has another program now */
+	SP_REC_EXIT,    /* thread tid has ended; val[0] = 1 when it was the last of its process */
+};
+
+/* Every record begins so. 40 bytes. */
+#define SP_RF_MORE 1 /* frames: more frames of this message follow */
+#define SP_RF_CUT  2 /* frames: the first frame seen was not the message's first */
+struct sp_rec {
+	__u64 seq; /* taken before the reservation; 0 where the kernel cannot (see sp_have_fetch) */
+	__u64 ns;
+	__u32 pid; /* process and thread, in silentpin's pid namespace */
+	__u32 tid;
+	__u16 type;
+	__u16 probe;
+	__u8 flags; /* SP_RF_* */
+	__u8 nargs;
+	__u8 frame; /* frames: index of this frame in its message, from 0; CUT: from first seen */
+	__u8 ndata; /* size class */
+	__u64 pad;
+};
+
+/*
+ * val[i]: a scalar argument, sign- or zero-extended to 64 bits; for a composite, its full length in
+ * bytes (a std::string's or frame's size; a string's copied length).
+ * len[i]: 0 scalar read well; > 0 bytes copied into data[] at the fetch program's data_at;
+ * < 0 the negative errno of the read that failed; SP_LEN_UNSET: no alternative applied, or (frames)
+ * bytes not wanted. An empty composite has len SP_LEN_EMPTY.
+ */
+#define SP_LEN_EMPTY (-30000)
+#define SP_LEN_UNSET (-30001)
+struct sp_rec_hit {
+	struct sp_rec h;
+	__u64 val[SP_MAX_ARGS];
+	__s16 len[SP_MAX_ARGS];
+	__u8 alt[SP_MAX_ARGS]; /* index of the fetch program that produced the argument */
+	char data[];
+};
+
+/* Last answer of a poll function. Map sp_polls. */
+struct sp_poll_key {
+	__u64 op;
+	__u32 pid;
+	__u32 pad;
+};
+struct sp_poll {
+	__u64 ns;    /* last poll */
+	__u64 count; /* polls since the answer last changed */
+	__s32 answer;
+	__u32 tid; /* last poller */
+};
+
+/* Array map sp_counters. */
+enum sp_counter {
+	SP_C_RING_FULL = 0, /* records lost: no room in the ring buffer */
+	SP_C_READ_FAULT,    /* arguments that could not be read */
+	SP_C_NO_ENTRY,      /* a return without its saved entry (already inside at the attach) */
+	SP_C_SAVE_FULL,     /* entries not saved: map full */
+	SP_C_POLL_FULL,
+	SP_C_FRAME_FULL,
+	SP_C_HITS,           /* probe hits that reached the end of their program */
+	SP_C_FRAMES_DROPPED, /* frames of messages that no pattern wants */
+	SP_C_MAX,
+};
+
+#endif

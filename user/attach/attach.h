@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attach: process -> libraries -> symbols -> compiled probes -> loaded BPF. One struct attach holds
+ * the loaded BPF object of one profile and any number of target processes. Single-threaded. Nothing
+ * here writes to a target; closing the file descriptors (or dying) removes every probe.
+ */
+#ifndef SP_ATTACH_H
+#define SP_ATTACH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "profile/profile.h"
+#include "sp_shared.h"
+#include "util/err.h"
+
+enum attach_backend { BACKEND_NONE, BACKEND_MULTI, BACKEND_PERF };
+
+struct attach_opts {
+	enum attach_backend force; /* BACKEND_NONE: by feature probe; from SILENTPIN_UPROBE */
+	uint32_t ring_bytes;       /* a power of two of pages; 0: 16 MiB */
+	bool follow_children;      /* pick up forked children (default of the verbs: true) */
+};
+
+/* What the kernel offers, found by trying (never by version). why_*: the reason of a "no". */
+struct attach_features {
+	bool btf, ringbuf, cookie, multi, perf, seq; /* seq: fetch-and-add returns a value */
+	bool pidns; /* silentpin runs in a pid namespace of its own */
+	char why_multi[96], why_perf[96], why_bpf[160];
+};
+int attach_features(struct attach_features *f);
+
+enum attach_what {
+	NOTICE_ATTACHED, /* pid is watched: n probes in place (text: the command line, cut) */
+	NOTICE_LIB,      /* a library's probes came in place later: text = file; gap true when the
+			    library had been mapped before that and may have run */
+	NOTICE_FAILED,   /* text: one line "probe xfer_create in FILE: reason" */
+	NOTICE_FORK,     /* pid is a new child of ppid */
+	NOTICE_EXEC,
+	NOTICE_EXITED,
+};
+struct attach_notice {
+	enum attach_what what;
+	uint64_t ns;
+	uint32_t pid, ppid;
+	int n;
+	bool gap;
+	char text[256];
+};
+typedef void (*attach_notice_fn)(void *ctx, const struct attach_notice *n);
+
+struct attach;
+int attach_open(const struct profile *p, const struct attach_opts *o, attach_notice_fn fn,
+		void *ctx, struct attach **out, struct sp_err *err);
+void attach_close(struct attach *a);
+/* Watch pid (a process, not a thread). Attaches what it can now. Returns the number of probes in
+ * place (>= 0: 0 when nothing could be attached yet), or -errno: -ESRCH gone, -EPERM rights. */
+int attach_add(struct attach *a, pid_t pid, struct sp_err *err);
+/* Pick up libraries mapped since, children, exits. Call at least once a second. */
+void attach_tick(struct attach *a);
+/* Give it each FORK, EXEC, EXIT record; it reacts at once (a child is attached here). */
+void attach_record(struct attach *a, const struct sp_rec_hit *rec);
+int attach_targets(const struct attach *a); /* alive */
+int attach_probes(const struct attach *a);  /* in place now, over all targets */
+enum attach_backend attach_backend_used(const struct attach *a);
+
+/* For collect/: descriptors owned by attach. */
+int attach_ring_fd(const struct attach *a); /* BPF_MAP_TYPE_RINGBUF */
+bool attach_has_seq(const struct attach *a);
+int attach_counters(const struct attach *a, uint64_t out[SP_C_MAX]);
+bool attach_last_poll(const struct attach *a, uint32_t pid, uint64_t op, struct sp_poll *out);
+
+/* Each (target, library file, probe): what became of it. */
+struct attach_row {
+	uint32_t pid;
+	const char *library, *file, *probe, *symbol; /* symbol: as found, "" when not */
+	bool ok, required, emulated; /* emulated: the kernel need not single-step it */
+	enum attach_backend backend;
+	char where[64];   /* "entry+4, push", "3 ret" */
+	char reason[160]; /* when not ok */
+};
+typedef void (*attach_row_fn)(void *ctx, const struct attach_row *row);
+void attach_rows(const struct attach *a, attach_row_fn fn, void *ctx);
+/* Resolve without loading BPF or attaching: what would be attached to pid. For doctor. */
+int attach_dry_rows(const struct profile *p, pid_t pid, attach_row_fn fn, void *ctx,
+		    struct sp_err *err);
+
+/* Processes whose command line fits the profile's match, oldest first; at most max. Number found.
+ */
+int target_find(const struct profile *p, pid_t *pids, int max);
+/* Start argv stopped before its exec; target_go() lets it run. -errno + err when it cannot start
+ * (an unknown program is known only after target_go, which then returns -ENOENT...). */
+struct target_child {
+	pid_t pid;
+	int go_fd, status_fd;
+};
+int target_spawn(char *const argv[], struct target_child *c, struct sp_err *err);
+int target_go(struct target_child *c, const char *name, struct sp_err *err);
+/* Command line joined by spaces, or the comm in brackets; 0 or -errno. */
+int target_cmdline(pid_t pid, char *buf, size_t len);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An event: one observed fact. Made by collect/ from records, consumed by
+ * model/, kept by store/.
+ * Plain data, no pointers: it can be copied, queued and replayed. An unset text is "", an unset
+ * number -1 (or 0 for op).
+ */
+#ifndef SP_EVENT_H
+#define SP_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum sp_role {
+	ROLE_NONE = 0,
+	ROLE_ARRIVE,
+	ROLE_HELD,
+	ROLE_ANNOUNCE,
+	ROLE_REGISTER,
+	ROLE_POST,
+	ROLE_STATUS,
+	ROLE_CLOSE,
+	ROLE_ABORT,
+	ROLE_TOLD,
+	ROLE_REPLY,
+	ROLE_RELEASE,
+	ROLE_CONTROL,
+	ROLE_CALL,
+	ROLE_PEER,
+	ROLE_THREAD, /* a thread's exit */
+	/* facts about the watch itself; they carry no room */
+	ROLE_TARGET, /* attached, exited, exec, lib: see kind */
+	ROLE_LOSS,   /* events were lost: count in code, cause in kind */
+	ROLE_STALL,  /* the watcher itself did not run: code ns, ending at ns */
+	ROLE_MAX,
+};
+
+enum sp_stage {
+	STAGE_NONE = 0,
+	STAGE_BOOTSTRAP,
+	STAGE_READY,
+	STAGE_INFLIGHT,
+	STAGE_RELEASING,
+	STAGE_ENDED,
+	SP_STAGE_MAX,
+};
+
+enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
+
+#define EV_CUT     1 /* the message began before the attach */
+#define EV_NODATA  2 /* announce: this peer takes no data (dummy rank) */
+#define EV_CREATED 4 /* post: created, not posted yet; a negative code is a failed creation */
+#define EV_GAP     8 /* target: what ran before this moment was not seen */
+
+#define SP_ROOM_MAX 64
+struct sp_event {
+	uint64_t ns; /* CLOCK_MONOTONIC */
+	uint32_t pid, tid;
+	uint8_t role;   /* enum sp_role */
+	uint8_t status; /* enum sp_opstate of code, for status and post */
+	uint8_t flags;  /* EV_* */
+	int8_t last;    /* post: 1 last chunk, 0 not, -1 unknown or no such thing */
+	int16_t probe;  /* index into the profile's probes, -1: none */
+	int16_t rank;   /* destination rank as the transport names it */
+	int32_t chunk, part, parts, need;
+	uint32_t covers; /* bit i: also satisfies needs[i] of the profile */
+	int64_t code;    /* raw return or status code */
+	uint64_t op;     /* handle of the operation */
+	char room[SP_ROOM_MAX];
+	char kind[16];  /* post: kv, aux, state...; control, target, loss: which */
+	char peer[64];  /* address, "ip:port" */
+	char agent[64]; /* the peer's own name; identity of a peer, else its address */
+	char rid[64];
+	char note[64]; /* free words for the timeline: an error's name, a library, a comm */
+};
+
+void sp_event_init(struct sp_event *ev); /* everything unset */
+const char *sp_role_name(enum sp_role role);
+enum sp_role sp_role_parse(const char *name); /* ROLE_NONE: unknown */
+const char *sp_stage_name(enum sp_stage stage);
+enum sp_stage sp_stage_parse(const char *name); /* STAGE_NONE: unknown */
+/* "post kv chunk 2 last", "status done of op 0x7f..": for people, in alerts and timelines. */
+void sp_event_describe(const struct sp_event *ev, char *buf, unsigned long len);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A profile: what to probe in which library, how to fetch arguments, and what each probe means.
+ * Parsed from probes.yaml (grammar: docs/profiles.md). Everything is owned by struct profile_file
+ * and freed with it. Names use the words of docs/architecture.md.
+ */
+#ifndef SP_PROFILE_H
+#define SP_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sp_shared.h"
+#include "event/event.h"
+#include "util/err.h"
+
+struct profile_mark {
+	int line, col; /* 1-based place in the file */
+};
+
+/* ---- patterns: "{room}_kv_{chunk}_{last}_{rank}" ------------------------------------------- */
+
+/* Shape of a capture: {name} or {name:shape}. Without a shape: u64 for numeric standard fields
+ * (room of a u64 profile, chunk, last, rank, part, parts, need), else token. */
+enum pat_shape {
+	PAT_U64,   /* 1-20 digits, canonical (no leading zeros but "0"), value < 2^64 */
+	PAT_FLAG,  /* 0, 1, True, False */
+	PAT_IP,    /* dotted quad, or IPv6 text (hex digits and colons) */
+	PAT_TOKEN, /* 1+ printable bytes; stops at the literal that follows */
+	PAT_LEN,   /* frames only: captures the length of the frame, any content */
+};
+
+#define PAT_MAX_PARTS 16
+#define PAT_NAME_MAX  24
+
+struct pat_part {
+	bool is_capture;
+	enum pat_shape shape;
+	char name[PAT_NAME_MAX]; /* capture's name; "" = matched, not kept */
+	char *literal;           /* when not a capture */
+	size_t literal_len;
+};
+
+struct pattern {
+	struct pat_part part[PAT_MAX_PARTS];
+	int nparts;
+	bool any; /* "*": any content, nothing captured (frames) */
+};
+
+/* Named values of one event while it is decoded: captures, scalar arguments, constants. */
+#define CAP_MAX       32
+#define CAP_VALUE_MAX 96
+struct capture {
+	char name[PAT_NAME_MAX];
+	char text[CAP_VALUE_MAX]; /* always set, NUL-terminated, cut at CAP_VALUE_MAX-1 */
+	uint64_t num;             /* set when is_num */
+	bool is_num;
+};
+struct captures {
+	struct capture cap[CAP_MAX];
+	int n;
+};
+
+/* Compile a pattern. room_u64: whether {room} defaults to PAT_U64. 0, or -EINVAL with the reason in
+ * why (a static string or a formatted one, at most why_len bytes). */
+int pattern_compile(struct pattern *p, const char *text, bool room_u64, char *why, size_t why_len);
+/* Match the whole of [s, s+len). full_len: the real length when [s, len) was cut (for PAT_LEN).
+ * On success appends the captures to caps (when not NULL) and returns true; else leaves it as is.
+ */
+bool pattern_match(const struct pattern *p, const char *s, size_t len, size_t full_len,
+		   struct captures *caps);
+void pattern_free(struct pattern *p);
+const struct capture *captures_find(const struct captures *caps, const char *name);
+
+/* ---- what an event is made of ------------------------------------------------------------- */
+
+#define EVT_MAX_FIELDS 16
+/* field = a constant, or a template over captures and arguments: "{ip}:{port}". A bare word that is
+ * the name of an argument or of a capture means its value. */
+struct evt_field {
+	char name[PAT_NAME_MAX];
+	char *value;
+};
+struct evt_spec {
+	enum sp_role role;
+	struct evt_field field[EVT_MAX_FIELDS];
+	int nfields;
+	char covers[4][16]; /* kinds of `needs` ("kv.last") that this also satisfies */
+	int ncovers;
+	char dummy[4][PAT_NAME_MAX]; /* dummy_if_empty: PAT_LEN captures; all zero: peer takes no
+					data */
+	int ndummy;
+	struct profile_mark mark;
+};
+
+/* One alternative of `match:` (patterns over arguments) or of `messages:` (patterns over frames).
+ */
+struct evt_match {
+	struct {
+		int arg; /* index of the argument */
+		struct pattern pat;
+	} on[SP_MAX_ARGS];
+	int non;
+	struct pattern *frames; /* messages: one per frame */
+	int nframes;
+	bool frames_open;      /* ended with "...": more frames may follow */
+	struct evt_spec event; /* the probe's event, overridden by the alternative's own */
+};
+
+/* ---- probes --------------------------------------------------------------------------------*/
+
+enum probe_on { ON_ENTRY, ON_RETURN, ON_RET };
+
+struct profile_arg {
+	char name[PAT_NAME_MAX];
+	uint8_t type; /* enum sp_type of its first alternative */
+	bool is_signed, is_hex, is_composite;
+};
+
+struct profile_probe {
+	char *name;
+	int library;      /* index into libs */
+	char *symbol;     /* glob over .dynsym and .symtab */
+	enum probe_on on; /* return = uretprobe; ret = a probe on each ret instruction */
+	bool nothrow;
+	bool required; /* default true */
+	struct profile_arg args[SP_MAX_ARGS];
+	int nargs;
+	struct evt_match *match; /* alternatives, tried in order; none: every hit is the event */
+	int nmatch;
+	bool is_frames; /* match[] are messages */
+	struct evt_spec event;
+	struct sp_probe prog; /* compiled for the kernel */
+	struct profile_mark mark;
+};
+
+struct profile_lib {
+	char *id;
+	char *file; /* glob over the base name of mapped files */
+};
+
+struct profile_need { /* one word of done.needs: "kv.last" or "aux" */
+	char kind[16];
+	bool last;
+};
+
+struct status_range {
+	int64_t lo, hi; /* inclusive */
+};
+struct status_name {
+	int64_t code;
+	char *text;
+};
+
+#define PROFILE_MAX_FAKE  8
+#define PROFILE_MAX_NEEDS 8
+struct profile {
+	char *name;
+	char *match_cmdline; /* glob over the NUL-joined-by-space cmdline or the comm; NULL: none */
+	bool room_u64;       /* else string */
+	struct {
+		uint64_t lo, hi;
+	} fake[PROFILE_MAX_FAKE]; /* inclusive; "<64" is 0..63 */
+	int nfake;
+	uint64_t stage_ns[SP_STAGE_MAX]; /* indexed by enum sp_stage */
+	struct profile_need needs[PROFILE_MAX_NEEDS];
+	int nneeds;
+	struct { /* how an operation's code reads; default: 0 done, 1 busy, <0 error */
+		struct status_range done, busy, error;
+		struct status_name *names;
+		int nnames;
+	} status;
+	struct profile_lib *libs;
+	int nlibs;
+	struct profile_probe *probes;
+	int nprobes;
+	struct profile_mark mark;
+};
+
+struct profile_file {
+	char *path;
+	char *text; /* the whole file, kept in the recording */
+	struct profile *profiles;
+	int nprofiles;
+};
+
+/* path NULL: the file given at build or install time (see profile_default_path). On error fills err
+ * with "FILE:LINE:COL: what is wrong" (or "FILE: why: what to do") and exit code 2. */
+int profile_load(const char *path, struct profile_file **out, struct sp_err *err);
+/* The same from memory; name stands for the path in messages. */
+int profile_parse(const char *name, const char *text, size_t len, struct profile_file **out,
+		  struct sp_err *err);
+void profile_free(struct profile_file *pf);
+/* $SILENTPIN_PROBES, else probes.yaml beside the executable or in its parent folder, else
+ * PREFIX/share/silentpin/probes.yaml; buf holds the answer. NULL when none exists. */
+const char *profile_default_path(char *buf, size_t len);
+
+const struct profile *profile_by_name(const struct profile_file *pf, const char *name);
+/* The first whose match fits the command line (args joined by spaces), NULL if none. */
+const struct profile *profile_by_cmdline(const struct profile_file *pf, const char *cmdline);
+bool profile_room_is_fake(const struct profile *p, const char *room);
+
+/* "30s", "500ms", "2m", "1h", "250us" -> ns; -EINVAL. A bare number is refused. */
+int duration_parse(const char *text, uint64_t *ns);
+
+/* Compile one fetch expression ("+24($arg7)") of a type ("stdstring") into f; -EINVAL + why. */
+int fetch_compile(const char *expr, const char *type, uint16_t max, bool at_return,
+		  struct sp_fetch *f, char *why, size_t why_len);
+/* The ops in words, for `silentpin check`. */
+void fetch_print(const struct sp_fetch *f, char *buf, size_t len);
+
+#endif
