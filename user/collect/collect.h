@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Collect: ring buffer -> records -> decoded events, in order of time. One struct collect has one
+ * profile and one ring buffer. Single-threaded.
+ *
+ * CPUs hand in records slightly out of order, so events wait in a heap until the caller says that
+ * nothing older can come (collect_release). A record lost in the kernel leaves a hole in the
+ * sequence numbers; a hole older than a second is a loss and becomes a ROLE_LOSS event.
+ */
+#ifndef SP_COLLECT_H
+#define SP_COLLECT_H
+
+#include "event/event.h"
+#include "profile/profile.h"
+#include "sp_shared.h"
+#include "util/err.h"
+
+/* How long after its time a record may still arrive: caller releases up to now - this. */
+#define COLLECT_SLACK_NS 50000000ull
+
+struct collect_ops {
+	/* An event, oldest first. */
+	void (*event)(void *ctx, const struct sp_event *ev);
+	/* A FORK, EXEC or EXIT record, at once and before its event. May be NULL. */
+	void (*process)(void *ctx, const struct sp_rec_hit *rec);
+};
+
+struct collect;
+int collect_open(const struct profile *p, int ring_fd, bool has_seq, const struct collect_ops *ops,
+		 void *ctx, struct collect **out, struct sp_err *err);
+void collect_close(struct collect *c);
+/* Wait at most timeout_ms for records and decode all there are. Number of records, or -errno. */
+int collect_poll(struct collect *c, int timeout_ms);
+/* Put an event of the watch's own (target, stall) in its place in time. */
+int collect_inject(struct collect *c, const struct sp_event *ev);
+/* The kernel's counters (struct attach: attach_counters); what grew since the last call becomes
+ * ROLE_LOSS events at time now_ns. */
+void collect_counters(struct collect *c, const uint64_t now[SP_C_MAX], uint64_t now_ns);
+/* Hand on every event up to horizon_ns. */
+void collect_release(struct collect *c, uint64_t horizon_ns);
+
+struct collect_stats {
+	uint64_t records, events;
+	uint64_t unmatched;  /* hits whose text fitted no pattern */
+	uint64_t unreadable; /* hits without an argument that the event needs */
+	uint64_t broken;     /* multipart messages with frames missing */
+	uint64_t late;       /* events older than what had been released */
+	uint64_t lost;       /* records lost in the kernel */
+};
+void collect_stats(const struct collect *c, struct collect_stats *s);
+
+/* ---- the parts, each testable alone ------------------------------------------------------- */
+
+/* decode.c: one record -> at most one event. */
+struct decoder;
+struct decoder *decoder_new(const struct profile *p);
+void decoder_free(struct decoder *d);
+/* 1: *ev is an event; 0: none; -EFAULT: an argument it needs could not be read. len: bytes of rec.
+ */
+int decoder_record(struct decoder *d, const struct sp_rec_hit *rec, size_t len,
+		   struct sp_event *ev);
+void decoder_stats(const struct decoder *d, struct collect_stats *s);
+
+/* frames.c: the frames of one message, put together again. */
+#define FRAMES_MAX  32
+#define FRAME_BYTES 64
+struct frame {
+	uint32_t size; /* full length */
+	uint16_t len;  /* bytes copied */
+	char data[FRAME_BYTES];
+};
+struct message {
+	uint32_t pid, tid;
+	uint16_t probe;
+	bool cut; /* begun before the attach */
+	int n;
+	struct frame frame[FRAMES_MAX];
+};
+struct frames;
+struct frames *frames_new(void);
+void frames_free(struct frames *f);
+/* Add one frame record; a complete message is in *msg (valid until the next call). 1 complete, 0
+ * more to come, -EBADMSG: frames are missing, the message is given up. */
+int frames_add(struct frames *f, const struct sp_rec_hit *rec, uint64_t sock, uint32_t size,
+	       const char *data, uint16_t len, const struct message **msg);
+/* Which alternative of the probe fits the message, its captures appended; -1: none. A cut message
+ * fits an alternative whose last n frames it matches, when no other alternative fits too. */
+int frames_match(const struct profile_probe *probe, const struct message *msg,
+		 struct captures *caps);
+
+/* seq.c: holes in the sequence numbers. */
+struct seq {
+	uint64_t base;    /* every number below was seen or given up */
+	uint64_t top;     /* one above the highest seen */
+	uint64_t hole_ns; /* when the hole at base was first noticed, 0: none */
+	uint64_t lost;
+	uint64_t bits[1024]; /* seen numbers of [base, base + 65536), by number modulo 65536 */
+};
+void seq_seen(struct seq *s, uint64_t n, uint64_t now_ns);
+/* Give up holes older than a second; returns how many numbers were newly lost. */
+uint64_t seq_expire(struct seq *s, uint64_t now_ns);
+
+/* reorder.c: a heap of events by time, stable for equal times. */
+struct reorder;
+struct reorder *reorder_new(void);
+void reorder_free(struct reorder *r);
+int reorder_push(struct reorder *r, const struct sp_event *ev);
+/* The oldest event at or before horizon_ns into *ev; false: none. */
+bool reorder_pop(struct reorder *r, uint64_t horizon_ns, struct sp_event *ev);
+size_t reorder_count(const struct reorder *r);
+
+#endif

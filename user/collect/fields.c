@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect/fields.h"
+
+static const char *const field_names[F_MAX] = {
+	[F_ROOM] = "room",     [F_OP] = "op",       [F_KIND] = "kind", [F_CHUNK] = "chunk",
+	[F_LAST] = "last",     [F_RANK] = "rank",   [F_PART] = "part", [F_PARTS] = "parts",
+	[F_PEER] = "peer",     [F_AGENT] = "agent", [F_NEED] = "need", [F_RID] = "rid",
+	[F_STATUS] = "status", [F_ERROR] = "error", [F_NOTE] = "note", [F_CREATED] = "created",
+};
+
+static int arg_named(const struct profile_probe *pr, const char *name)
+{
+	for (int i = 0; i < pr->nargs; i++)
+		if (!strcmp(pr->args[i].name, name))
+			return i;
+	return -1;
+}
+
+static bool pattern_captures(const struct pattern *pat, const char *name)
+{
+	for (int i = 0; i < pat->nparts; i++)
+		if (pat->part[i].is_capture && !strcmp(pat->part[i].name, name))
+			return true;
+	return false;
+}
+
+static bool match_captures(const struct evt_match *m, const char *name)
+{
+	if (!m)
+		return false;
+	for (int i = 0; i < m->non; i++)
+		if (pattern_captures(&m->on[i].pat, name))
+			return true;
+	for (int i = 0; i < m->nframes; i++)
+		if (pattern_captures(&m->frames[i], name))
+			return true;
+	return false;
+}
+
+static const char *spec_value(const struct evt_spec *spec, const char *name)
+{
+	for (int i = 0; i < spec->nfields; i++)
+		if (!strcmp(spec->field[i].name, name))
+			return spec->field[i].value;
+	return NULL;
+}
+
+static void plan_field(const struct profile_probe *pr, const struct evt_match *m,
+		       struct field_plan *plan, enum field id)
+{
+	const char *given = spec_value(plan->spec, field_names[id]);
+	const char *word = given ? given : field_names[id];
+
+	plan->f[id].text = word;
+	if (strchr(word, '{')) {
+		plan->f[id].from = FROM_TEMPLATE;
+	} else if (match_captures(m, word)) {
+		plan->f[id].from = FROM_CAPTURE;
+	} else if (arg_named(pr, word) >= 0) {
+		plan->f[id].from = FROM_ARG;
+		plan->f[id].arg = arg_named(pr, word);
+	} else if (given) {
+		plan->f[id].from = FROM_CONST;
+	}
+}
+
+void fields_plan(const struct profile *p, const struct profile_probe *pr, const struct evt_match *m,
+		 struct field_plan *plan)
+{
+	memset(plan, 0, sizeof(*plan));
+	plan->spec = m ? &m->event : &pr->event;
+	for (int id = 0; id < F_MAX; id++)
+		plan_field(pr, m, plan, id);
+	for (int i = 0; i < plan->spec->ncovers; i++)
+		for (int k = 0; k < p->nneeds; k++) {
+			char need[32];
+
+			snprintf(need, sizeof(need), "%s%s", p->needs[k].kind,
+				 p->needs[k].last ? ".last" : "");
+			if (!strcmp(need, plan->spec->covers[i]))
+				plan->covers |= 1u << k;
+		}
+}
+
+int fields_arg(const struct profile_probe *pr, const struct sp_rec_hit *rec, size_t len, int arg,
+	       struct arg_value *v)
+{
+	int16_t got = rec->len[arg];
+	size_t at;
+
+	*v = (struct arg_value){.text = ""};
+	if (got == SP_LEN_UNSET)
+		return -ENODATA;
+	if (got < 0 && got != SP_LEN_EMPTY)
+		return got;
+	if (!pr->args[arg].is_composite) {
+		v->is_num = true;
+		v->num = rec->val[arg];
+		v->text_len =
+			pr->args[arg].is_signed
+				? snprintf(v->own, sizeof(v->own), "%" PRId64, (int64_t)v->num)
+				: snprintf(v->own, sizeof(v->own), "%" PRIu64, v->num);
+		v->full_len = v->text_len;
+		v->text = v->own;
+		return 0;
+	}
+	v->full_len = rec->val[arg];
+	if (got == SP_LEN_EMPTY || got == 0)
+		return 0;
+	if (rec->alt[arg] >= SP_MAX_FETCH)
+		return -EBADMSG;
+	at = pr->prog.fetch[rec->alt[arg]].data_at;
+	if (sizeof(*rec) + at + got > len)
+		return -EBADMSG;
+	v->text = rec->data + at;
+	v->text_len = got;
+	return 0;
+}
+
+/* Append one named value to a template's result. */
+static int append_named(const struct profile_probe *pr, const struct sp_rec_hit *rec, size_t len,
+			const struct captures *caps, const char *name, char *out, size_t out_len)
+{
+	const struct capture *c = captures_find(caps, name);
+	struct arg_value v;
+	int i, rc;
+
+	if (c) {
+		snprintf(out, out_len, "%s", c->text);
+		return 0;
+	}
+	i = arg_named(pr, name);
+	if (i < 0)
+		return 0;
+	rc = fields_arg(pr, rec, len, i, &v);
+	if (rc)
+		return rc;
+	snprintf(out, out_len, "%.*s", (int)v.text_len, v.text);
+	return 0;
+}
+
+static int expand(const struct profile_probe *pr, const struct sp_rec_hit *rec, size_t len,
+		  const struct captures *caps, const char *template, char *out, size_t out_len)
+{
+	size_t n = 0;
+
+	out[0] = '\0';
+	while (*template && n + 1 < out_len) {
+		const char *end = *template == '{' ? strchr(template, '}') : NULL;
+		char name[PAT_NAME_MAX];
+		int rc;
+
+		if (!end) {
+			out[n++] = *template ++;
+			out[n] = '\0';
+			continue;
+		}
+		snprintf(name, sizeof(name), "%.*s", (int)(end - template - 1), template + 1);
+		rc = append_named(pr, rec, len, caps, name, out + n, out_len - n);
+		if (rc)
+			return rc;
+		n += strlen(out + n);
+		template = end + 1;
+	}
+	return 0;
+}
+
+struct value {
+	bool set, is_num;
+	uint64_t num;
+	char text[CAP_VALUE_MAX];
+};
+
+static void text_value(struct value *v, const char *text, size_t len)
+{
+	char *end;
+	int base;
+
+	snprintf(v->text, sizeof(v->text), "%.*s", (int)len, text);
+	v->set = true;
+	base = !strncmp(v->text, "0x", 2) ? 16 : 10;
+	errno = 0;
+	if (v->text[0] == '-')
+		v->num = (uint64_t)strtoll(v->text, &end, base);
+	else
+		v->num = strtoull(v->text, &end, base);
+	v->is_num = v->text[0] && !*end && !errno;
+}
+
+static int evaluate(const struct profile_probe *pr, const struct field_plan *plan, enum field id,
+		    const struct sp_rec_hit *rec, size_t len, const struct captures *caps,
+		    struct value *v)
+{
+	const struct capture *c;
+	struct arg_value a;
+	char text[CAP_VALUE_MAX];
+	int rc;
+
+	v->set = v->is_num = false;
+	switch (plan->f[id].from) {
+	case FROM_NOWHERE:
+		return 0;
+	case FROM_CONST:
+		text_value(v, plan->f[id].text, strlen(plan->f[id].text));
+		return 0;
+	case FROM_CAPTURE:
+		c = captures_find(caps, plan->f[id].text);
+		if (!c)
+			return 0;
+		v->set = true;
+		v->is_num = c->is_num;
+		v->num = c->num;
+		memcpy(v->text, c->text, sizeof(v->text));
+		return 0;
+	case FROM_ARG:
+		rc = fields_arg(pr, rec, len, plan->f[id].arg, &a);
+		if (rc)
+			return rc == -ENODATA ? 0 : rc;
+		if (a.is_num) {
+			v->set = v->is_num = true;
+			v->num = a.num;
+			memcpy(v->text, a.own, sizeof(a.own));
+		} else {
+			text_value(v, a.text, a.text_len);
+		}
+		return 0;
+	case FROM_TEMPLATE:
+		rc = expand(pr, rec, len, caps, plan->f[id].text, text, sizeof(text));
+		if (rc)
+			return rc == -ENODATA ? 0 : rc;
+		text_value(v, text, strlen(text));
+		return 0;
+	}
+	return 0;
+}
+
+static enum sp_opstate classify(const struct profile *p, int64_t code)
+{
+	if (code >= p->status.done.lo && code <= p->status.done.hi)
+		return OPS_DONE;
+	if (code >= p->status.busy.lo && code <= p->status.busy.hi)
+		return OPS_BUSY;
+	if (code >= p->status.error.lo && code <= p->status.error.hi)
+		return OPS_ERROR;
+	return OPS_UNKNOWN;
+}
+
+static void set_code(const struct profile *p, const struct value *v, bool errors_only,
+		     struct sp_event *ev)
+{
+	enum sp_opstate st = classify(p, (int64_t)v->num);
+
+	if (errors_only && st != OPS_ERROR)
+		return;
+	ev->code = (int64_t)v->num;
+	ev->status = st;
+	if (st != OPS_ERROR)
+		return;
+	for (int i = 0; i < p->status.nnames; i++)
+		if (p->status.names[i].code == ev->code)
+			snprintf(ev->note, sizeof(ev->note), "%s", p->status.names[i].text);
+}
+
+static int32_t as_i32(const struct value *v)
+{
+	return v->is_num && v->num <= INT32_MAX ? (int32_t)v->num : -1;
+}
+
+static int8_t as_flag(const struct value *v)
+{
+	if (v->is_num && v->num <= 1)
+		return (int8_t)v->num;
+	if (!strcmp(v->text, "True") || !strcmp(v->text, "true"))
+		return 1;
+	if (!strcmp(v->text, "False") || !strcmp(v->text, "false"))
+		return 0;
+	return -1;
+}
+
+#define COPY_TEXT(dst, v) snprintf(dst, sizeof(dst), "%.*s", (int)sizeof(dst) - 1, (v)->text)
+
+static void set_field(const struct profile *p, enum field id, const struct value *v,
+		      struct sp_event *ev)
+{
+	switch (id) {
+	case F_ROOM:
+		COPY_TEXT(ev->room, v);
+		break;
+	case F_OP:
+		ev->op = v->num;
+		break;
+	case F_KIND:
+		COPY_TEXT(ev->kind, v);
+		break;
+	case F_CHUNK:
+		ev->chunk = as_i32(v);
+		break;
+	case F_LAST:
+		ev->last = as_flag(v);
+		break;
+	case F_RANK:
+		ev->rank = (int16_t)(as_i32(v) > INT16_MAX ? -1 : as_i32(v));
+		break;
+	case F_PART:
+		ev->part = as_i32(v);
+		break;
+	case F_PARTS:
+		ev->parts = as_i32(v);
+		break;
+	case F_PEER:
+		COPY_TEXT(ev->peer, v);
+		break;
+	case F_AGENT:
+		COPY_TEXT(ev->agent, v);
+		break;
+	case F_NEED:
+		ev->need = as_i32(v);
+		break;
+	case F_RID:
+		COPY_TEXT(ev->rid, v);
+		break;
+	case F_STATUS:
+	case F_ERROR:
+		set_code(p, v, id == F_ERROR, ev);
+		break;
+	case F_NOTE:
+		if (!ev->note[0])
+			COPY_TEXT(ev->note, v);
+		break;
+	case F_CREATED:
+		if (as_flag(v) == 1)
+			ev->flags |= EV_CREATED;
+		break;
+	case F_MAX:
+		break;
+	}
+}
+
+/* A peer whose every data list is empty takes part in the quorum and takes no data. */
+static bool is_dummy(const struct evt_spec *spec, const struct captures *caps)
+{
+	if (!spec->ndummy)
+		return false;
+	for (int i = 0; i < spec->ndummy; i++) {
+		const struct capture *c = captures_find(caps, spec->dummy[i]);
+
+		if (!c || c->num)
+			return false;
+	}
+	return true;
+}
+
+int fields_fill(const struct profile *p, const struct profile_probe *pr,
+		const struct field_plan *plan, const struct sp_rec_hit *rec, size_t len,
+		const struct captures *caps, struct sp_event *ev)
+{
+	struct value v;
+
+	ev->role = plan->spec->role;
+	ev->covers = plan->covers;
+	for (int id = 0; id < F_MAX; id++) {
+		int rc = evaluate(pr, plan, id, rec, len, caps, &v);
+
+		if (rc)
+			return -EFAULT;
+		if (v.set)
+			set_field(p, id, &v, ev);
+	}
+	if (is_dummy(plan->spec, caps))
+		ev->flags |= EV_NODATA;
+	return 1;
+}

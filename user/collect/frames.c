@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "collect/collect.h"
+
+/* Threads that are in the middle of a message; more than these are given up, oldest first. */
+#define OPEN_MAX_MESSAGES 4096
+
+struct key {
+	uint64_t sock;
+	uint32_t tid;
+	uint32_t probe;
+};
+
+struct open_message {
+	struct key key;
+	struct message msg;
+	UT_hash_handle hh;
+};
+
+struct frames {
+	struct open_message *open;
+	struct message done;
+};
+
+struct frames *frames_new(void)
+{
+	return calloc(1, sizeof(struct frames));
+}
+
+static void drop(struct frames *f, struct open_message *o)
+{
+	HASH_DEL(f->open, o);
+	free(o);
+}
+
+void frames_free(struct frames *f)
+{
+	struct open_message *o, *next;
+
+	if (!f)
+		return;
+	HASH_ITER (hh, f->open, o, next)
+		drop(f, o);
+	free(f);
+}
+
+static struct open_message *open_new(struct frames *f, const struct key *key)
+{
+	struct open_message *o;
+
+	if (HASH_COUNT(f->open) >= OPEN_MAX_MESSAGES)
+		drop(f, f->open); /* uthash keeps insertion order: the head is the oldest */
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return NULL;
+	o->key = *key;
+	HASH_ADD(hh, f->open, key, sizeof(o->key), o);
+	return o;
+}
+
+int frames_add(struct frames *f, const struct sp_rec_hit *rec, uint64_t sock, uint32_t size,
+	       const char *data, uint16_t len, const struct message **msg)
+{
+	struct key key = {.sock = sock, .tid = rec->h.tid, .probe = rec->h.probe};
+	struct open_message *o;
+	struct frame *fr;
+
+	HASH_FIND(hh, f->open, &key, sizeof(key), o);
+	if (rec->h.frame == 0 && o) { /* the rest of the last one was lost */
+		drop(f, o);
+		o = NULL;
+	}
+	if (!o) {
+		if (rec->h.frame != 0)
+			return -EBADMSG;
+		o = open_new(f, &key);
+		if (!o)
+			return -ENOMEM;
+		o->msg.pid = rec->h.pid;
+		o->msg.tid = rec->h.tid;
+		o->msg.probe = rec->h.probe;
+		o->msg.cut = rec->h.flags & SP_RF_CUT;
+	}
+	if (rec->h.frame != o->msg.n) {
+		drop(f, o);
+		return -EBADMSG;
+	}
+	if (o->msg.n == FRAMES_MAX) {
+		drop(f, o);
+		return -EBADMSG;
+	}
+	fr = &o->msg.frame[o->msg.n++];
+	fr->size = size;
+	fr->len = len < FRAME_BYTES ? len : FRAME_BYTES;
+	memcpy(fr->data, data, fr->len);
+	if (rec->h.flags & SP_RF_MORE)
+		return 0;
+	f->done = o->msg;
+	*msg = &f->done;
+	drop(f, o);
+	return 1;
+}
+
+/* Does the message, whose first frame is number `first` of the alternative, fit it? */
+static bool fits(const struct evt_match *m, const struct message *msg, int first,
+		 struct captures *caps)
+{
+	struct captures found = *caps;
+
+	for (int i = first; i < m->nframes; i++) {
+		const struct frame *fr = &msg->frame[i - first];
+
+		if (!pattern_match(&m->frames[i], fr->data, fr->len, fr->size, &found))
+			return false;
+	}
+	*caps = found;
+	return true;
+}
+
+static int match_whole(const struct profile_probe *probe, const struct message *msg,
+		       struct captures *caps)
+{
+	for (int i = 0; i < probe->nmatch; i++) {
+		const struct evt_match *m = &probe->match[i];
+
+		if (msg->n < m->nframes || (msg->n > m->nframes && !m->frames_open))
+			continue;
+		if (fits(m, msg, 0, caps))
+			return i;
+	}
+	return -1;
+}
+
+/* A cut message of an open-ended alternative has no length to tell it by: it needs a literal. */
+static bool has_literal(const struct evt_match *m, int first)
+{
+	for (int i = first; i < m->nframes; i++)
+		if (m->frames[i].nparts == 1 && !m->frames[i].any &&
+		    !m->frames[i].part[0].is_capture)
+			return true;
+	return false;
+}
+
+/* Which of the alternatives with (or without) a known end fits the end of one; -1 none, -2 several.
+ */
+static int match_cut_kind(const struct profile_probe *probe, const struct message *msg, bool open,
+			  struct captures *caps)
+{
+	struct captures found = *caps, one;
+	int which = -1;
+
+	for (int i = 0; i < probe->nmatch; i++) {
+		const struct evt_match *m = &probe->match[i];
+		int first = open ? 1 : m->nframes - msg->n;
+
+		if (m->frames_open != open || first < 1)
+			continue;
+		if (open && (msg->n < m->nframes - 1 || !has_literal(m, first)))
+			continue;
+		one = *caps;
+		if (!fits(m, msg, first, &one))
+			continue;
+		if (which >= 0)
+			return -2;
+		which = i;
+		found = one;
+	}
+	if (which >= 0)
+		*caps = found;
+	return which;
+}
+
+/* Begun before the attach: the shape must be that of the end of one alternative, and of one only.
+ */
+static int match_cut(const struct profile_probe *probe, const struct message *msg,
+		     struct captures *caps)
+{
+	int which = match_cut_kind(probe, msg, false, caps);
+
+	if (which == -1)
+		which = match_cut_kind(probe, msg, true, caps);
+	return which < 0 ? -1 : which;
+}
+
+int frames_match(const struct profile_probe *probe, const struct message *msg,
+		 struct captures *caps)
+{
+	return msg->cut ? match_cut(probe, msg, caps) : match_whole(probe, msg, caps);
+}
