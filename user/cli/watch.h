@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `silentpin watch`: options (watch_opts.c), targets (watch_target.c), the loop (watch.c). */
+#ifndef SP_CLI_WATCH_H
+#define SP_CLI_WATCH_H
+
+#include "attach/attach.h"
+#include "collect/collect.h"
+#include "model/model.h"
+#include "output/filter.h"
+#include "output/output.h"
+#include "store/store.h"
+
+#define WATCH_MAX_PIDS 64
+
+struct watch_opts {
+	pid_t pids[WATCH_MAX_PIDS];
+	int npids;
+	bool find;
+	char **command;                        /* NULL-terminated, NULL: none */
+	const char *probes, *profile, *output; /* output NULL: silentpin.db */
+	bool record_all, json, verbose;
+	uint64_t keep_mb;
+	enum sp_confidence min_confidence;
+	uint64_t stage_ns[SP_STAGE_MAX]; /* 0: the profile's */
+	uint64_t for_ns;                 /* 0: until stopped */
+};
+/* -1: go on; else the exit code. */
+int watch_options(int argc, char **argv, struct watch_opts *o);
+
+struct watch {
+	struct watch_opts o;
+	struct profile_file *probes;
+	const struct profile *profile;
+	struct attach *attach;
+	struct collect *collect;
+	struct model *model;
+	struct store *store; /* NULL: not recording */
+	struct sink *out;
+	struct filter *filter;
+	struct alert_env env;
+	struct target_child child; /* COMMAND */
+	bool child_runs;
+	uint64_t start_ns, next_find_ns, next_tick_ns, next_flush_ns, last_turn_ns;
+	uint64_t store_failures, store_lost, sink_dropped; /* told so far */
+	size_t stuck_at_exit; /* stuck lives of targets that have exited */
+	int attached_ever;
+	uint64_t rooms, ended_done, ended_failed;
+};
+
+/* Choose the profile (by name, by the first target's command line, or the only one). */
+int watch_choose_profile(struct watch *w, struct sp_err *err);
+/* Load the BPF side and attach to what the options name. */
+int watch_attach(struct watch *w, struct sp_err *err);
+/* Let COMMAND run. */
+int watch_go(struct watch *w, struct sp_err *err);
+/* New matches of --find, new libraries and children, exits. */
+void watch_targets(struct watch *w, uint64_t now_ns);
+bool watch_has_targets(const struct watch *w);
+
+#endif

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which processes are watched: those named, those found, or the one that was started. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "cli/watch.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/* Looking through /proc for new matches costs about a millisecond per thousand processes. */
+#define FIND_EVERY_NS (1 * NS_PER_SEC)
+
+static const char *const notice_kind[] = {
+	[NOTICE_ATTACHED] = "attached", [NOTICE_LIB] = "lib",       [NOTICE_FORK] = "fork",
+	[NOTICE_EXEC] = "exec",         [NOTICE_EXITED] = "exited",
+};
+
+static void notice_event(struct watch *w, const struct attach_notice *n)
+{
+	struct sp_event ev;
+
+	sp_event_init(&ev);
+	ev.ns = n->ns;
+	ev.pid = n->pid;
+	ev.tid = n->pid;
+	ev.role = ROLE_TARGET;
+	ev.code = n->n;
+	if (n->gap)
+		ev.flags |= EV_GAP;
+	snprintf(ev.kind, sizeof(ev.kind), "%s", notice_kind[n->what]);
+	snprintf(ev.note, sizeof(ev.note), "%.*s", (int)sizeof(ev.note) - 1, n->text);
+	collect_inject(w->collect, &ev);
+}
+
+static void on_notice(void *ctx, const struct attach_notice *n)
+{
+	struct watch *w = ctx;
+
+	switch (n->what) {
+	case NOTICE_ATTACHED:
+		w->attached_ever += n->n > 0;
+		pr_info("pid %u: %d probes in place: %s", n->pid, n->n, n->text);
+		break;
+	case NOTICE_LIB:
+		w->attached_ever++;
+		pr_info("pid %u: probes in place in %s%s", n->pid, n->text,
+			n->gap ? " (what it did before this moment was not seen)" : "");
+		break;
+	case NOTICE_FAILED:
+		pr_warn("pid %u: %s", n->pid, n->text);
+		return; /* nothing happened in the target */
+	case NOTICE_EXITED:
+		pr_info("pid %u: exited", n->pid);
+		break;
+	case NOTICE_EXEC:
+		pr_info("pid %u: runs another program now", n->pid);
+		return; /* the kernel's own record of it is the event */
+	case NOTICE_FORK:
+		pr_debug("pid %u: new child of %u", n->pid, n->ppid);
+		break;
+	}
+	notice_event(w, n);
+}
+
+static int profile_of_target(struct watch *w, struct sp_err *err)
+{
+	char cmd[4096];
+	int rc = target_cmdline(w->o.pids[0], cmd, sizeof(cmd));
+
+	if (rc)
+		return sp_err_set(err, SP_EXIT_NOATTACH, rc,
+				  "pid %d: no such process: find it with pgrep -f, or say --find",
+				  w->o.pids[0]);
+	w->profile = profile_by_cmdline(w->probes, cmd);
+	return 0;
+}
+
+static void profile_of_find(struct watch *w)
+{
+	pid_t pid;
+
+	for (int i = 0; i < w->probes->nprofiles; i++) {
+		const struct profile *p = &w->probes->profiles[i];
+
+		if (!p->match_cmdline)
+			continue;
+		if (!w->profile)
+			w->profile = p;
+		if (target_find(p, &pid, 1) > 0) {
+			w->profile = p;
+			return;
+		}
+	}
+}
+
+int watch_choose_profile(struct watch *w, struct sp_err *err)
+{
+	if (w->o.profile) {
+		w->profile = profile_by_name(w->probes, w->o.profile);
+		if (!w->profile)
+			return sp_err_set(
+				err, SP_EXIT_USAGE, -ENOENT,
+				"--profile %s: no such profile in %s: see `silentpin check`",
+				w->o.profile, w->probes->path);
+	} else if (w->o.npids) {
+		int rc = profile_of_target(w, err);
+
+		if (rc)
+			return rc;
+	} else if (w->o.find) {
+		profile_of_find(w);
+	}
+	if (!w->profile && w->probes->nprofiles == 1)
+		w->profile = &w->probes->profiles[0];
+	if (!w->profile)
+		return sp_err_set(
+			err, SP_EXIT_USAGE, -ENOENT,
+			"%s: none of its %d profiles matches the target: say --profile NAME",
+			w->probes->path, w->probes->nprofiles);
+	if (w->o.find && !w->profile->match_cmdline)
+		return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
+				  "--find: profile %s has no match: say -p PID, or give it one",
+				  w->profile->name);
+	return 0;
+}
+
+static int attach_named(struct watch *w, struct sp_err *err)
+{
+	struct sp_err one = {0};
+	int probes = 0;
+	int rc;
+
+	for (int i = 0; i < w->o.npids; i++) {
+		rc = attach_add(w->attach, w->o.pids[i], &one);
+		if (rc > 0)
+			probes += rc;
+		if (rc < 0 && w->o.npids > 1)
+			pr_warn("%s", one.text);
+		if (rc < 0)
+			*err = one;
+	}
+	if (probes)
+		return 0;
+	if (err->text[0])
+		return sp_err_set(err, SP_EXIT_NOATTACH, -ENOENT, "%s", one.text);
+	return sp_err_set(err, SP_EXIT_NOATTACH, -ENOENT,
+			  "pid %d: no probe of profile %s could be attached: is it the server's "
+			  "scheduler? see `silentpin doctor -p %d`",
+			  w->o.pids[0], w->profile->name, w->o.pids[0]);
+}
+
+static bool is_new_match(const struct watch *w, pid_t pid)
+{
+	for (int i = 0; i < w->o.npids; i++)
+		if (w->o.pids[i] == pid)
+			return false;
+	return true;
+}
+
+/* --find: attach what has turned up since the last look. pids[] holds those that were tried. */
+static void find_more(struct watch *w)
+{
+	pid_t found[WATCH_MAX_PIDS];
+	int n = target_find(w->profile, found, WATCH_MAX_PIDS);
+	int kept = 0;
+
+	for (int i = 0; i < w->o.npids; i++) /* forget those that are gone: pids are reused */
+		for (int k = 0; k < n; k++)
+			if (found[k] == w->o.pids[i])
+				w->o.pids[kept++] = w->o.pids[i];
+	w->o.npids = kept;
+	for (int i = 0; i < n && w->o.npids < WATCH_MAX_PIDS; i++) {
+		struct sp_err err = {0};
+
+		if (!is_new_match(w, found[i]))
+			continue;
+		w->o.pids[w->o.npids++] = found[i];
+		if (attach_add(w->attach, found[i], &err) < 0)
+			pr_warn("%s", err.text);
+	}
+}
+
+int watch_attach(struct watch *w, struct sp_err *err)
+{
+	const char *force = getenv("SILENTPIN_UPROBE");
+	struct attach_opts ao = {.follow_children = true};
+	int rc;
+
+	if (force && !strcmp(force, "multi"))
+		ao.force = BACKEND_MULTI;
+	else if (force && !strcmp(force, "perf"))
+		ao.force = BACKEND_PERF;
+	else if (force && force[0])
+		return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
+				  "SILENTPIN_UPROBE=%s: say perf or multi, or leave it unset",
+				  force);
+	rc = attach_open(w->profile, &ao, on_notice, w, &w->attach, err);
+	if (rc)
+		return rc;
+	return 0;
+}
+
+int watch_go(struct watch *w, struct sp_err *err)
+{
+	int rc;
+
+	if (w->o.find) {
+		find_more(w);
+		if (!attach_targets(w->attach))
+			pr_info("no process matches %s yet: waiting", w->profile->match_cmdline);
+		return 0;
+	}
+	if (!w->o.command)
+		return attach_named(w, err);
+	rc = target_spawn(w->o.command, &w->child, err);
+	if (rc)
+		return rc;
+	rc = attach_add(w->attach, w->child.pid, err);
+	if (rc < 0)
+		return rc;
+	rc = target_go(&w->child, w->o.command[0], err);
+	w->child_runs = !rc;
+	return rc;
+}
+
+void watch_targets(struct watch *w, uint64_t now_ns)
+{
+	attach_tick(w->attach);
+	if (w->o.find && now_ns >= w->next_find_ns) {
+		find_more(w);
+		w->next_find_ns = now_ns + FIND_EVERY_NS;
+	}
+	if (w->child_runs && waitpid(w->child.pid, NULL, WNOHANG) == w->child.pid)
+		w->child_runs = false;
+}
+
+bool watch_has_targets(const struct watch *w)
+{
+	return w->o.find || w->child_runs || attach_targets(w->attach) > 0;
+}
