@@ -85,3 +85,40 @@ clean:
 .PHONY: format
 format:
 	clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h' '*.cc' | grep -v '^vmlinux/')
+
+# ---- packages, tests, style --------------------------------------------------------------------
+.PHONY: deps
+deps:
+	@scripts/deps all
+
+.PHONY: tracefs
+tracefs:
+	@mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || true
+
+include tests/node/build.mk tests/live/build.mk
+
+.PHONY: test
+test: deps tracefs
+	@$(MAKE) --no-print-directory -j2 all unit node targets
+	@python=/usr/bin/python3; $$python tests/run.py --build $(B)
+
+.PHONY: demo
+demo: tracefs
+	@scripts/deps test
+	@$(MAKE) --no-print-directory -j2 all node
+	@/usr/bin/python3 tests/node/demo.py $(B)
+
+.PHONY: bench
+bench: tracefs
+	@scripts/deps bench
+	@$(MAKE) --no-print-directory -j2 all node targets
+	@/usr/bin/python3 tests/bench/bench.py --build $(B)
+
+C_FILES := $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.cc' 2>/dev/null | grep -v '^vmlinux/')
+.PHONY: lint
+lint: $(SKEL)
+	clang-format --dry-run -Werror $(C_FILES)
+	cppcheck -q --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
+		--suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches -Iuser -Ibpf $(SRCS)
+	printf '%s\n' $(SRCS) | xargs -P 2 -n 6 clang-tidy --quiet \
+		--extra-arg=-Wno-unknown-warning-option -- $(CPPFLAGS_OWN) -std=gnu11

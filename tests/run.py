@@ -1,0 +1,141 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Run every test and end with one line: `N passed, N failed, N skipped`.
+
+usage: tests/run.py [-k WORD] [--only unit|python|live] [--build DIR]
+unit: each build/unit/test_* and build/unit-san/test_* (cmocka). python: tests/node. live: tests/live.
+-k runs only the programs and Python tests whose name contains WORD.
+"""
+import argparse
+import io
+import os
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class Totals:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+        self.bad = []
+
+    def add(self, passed, failed, skipped, name):
+        self.passed += passed
+        self.failed += failed
+        self.skipped += skipped
+        if failed:
+            self.bad.append(name)
+
+
+def run_unit(path, totals):
+    """One cmocka program. A crash, a hang or no test at all is a failure."""
+    env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="STDOUT", UBSAN_OPTIONS="print_stacktrace=1")
+    start = time.monotonic()
+    name = os.path.relpath(path, ROOT)
+    try:
+        p = subprocess.run([path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT,
+                           env=env, timeout=300, stdin=subprocess.DEVNULL)
+        out, rc = p.stdout.decode(errors="replace"), p.returncode
+    except subprocess.TimeoutExpired as e:
+        out, rc = (e.stdout or b"").decode(errors="replace") + "\ntimed out", -1
+    passed = sum(int(n) for n in re.findall(r"\[  PASSED  \] (\d+) test", out))
+    failed = sum(int(n) for n in re.findall(r"\[  FAILED  \] (\d+) test", out))
+    skipped = sum(int(n) for n in re.findall(r"\[  SKIPPED \] (\d+) test", out))
+    if (rc != 0 and not failed) or (rc == 0 and not passed):
+        failed += 1
+    totals.add(passed, failed, skipped, name)
+    print(f"{'FAIL' if failed else 'ok'}  {name}: {passed} passed, {failed} failed "
+          f"({time.monotonic() - start:.1f} s)", flush=True)
+    if failed:
+        print(out[-6000:], flush=True)
+
+
+class Result(unittest.TextTestResult):
+    """One line a test, with its time; a failure's traceback at once."""
+
+    def startTest(self, test):
+        super().startTest(test)
+        self._t0 = time.monotonic()
+        print(f"...  {test.id()}", flush=True)
+
+    def _line(self, word, test):
+        print(f"{word}  {test.id()} ({time.monotonic() - self._t0:.1f} s)", flush=True)
+
+    def addSuccess(self, test):
+        unittest.TestResult.addSuccess(self, test)
+        self._line("ok", test)
+
+    def addFailure(self, test, err):
+        unittest.TestResult.addFailure(self, test, err)
+        self._line("FAIL", test)
+        print(self.failures[-1][1], flush=True)
+
+    def addError(self, test, err):
+        unittest.TestResult.addError(self, test, err)
+        print(f"FAIL  {getattr(test, 'id', lambda: test)()}\n{self.errors[-1][1]}", flush=True)
+
+    def addSubTest(self, test, subtest, err):
+        unittest.TestResult.addSubTest(self, test, subtest, err)
+        if err is not None:
+            print(f"FAIL  {subtest.id()}\n{self._exc_info_to_string(err, test)}", flush=True)
+
+    def addSkip(self, test, reason):
+        unittest.TestResult.addSkip(self, test, reason)
+        print(f"skip  {test.id()}: {reason}", flush=True)
+
+
+def flatten(suite):
+    for t in suite:
+        if isinstance(t, unittest.TestSuite):
+            yield from flatten(t)
+        else:
+            yield t
+
+
+def run_python(folder, word, totals):
+    path = os.path.join(ROOT, folder)
+    if not os.path.isdir(path):
+        return
+    sys.path.insert(0, path)
+    loader = unittest.TestLoader()
+    tests = [t for t in flatten(loader.discover(path, "test_*.py", top_level_dir=path))
+             if not word or word in t.id()]
+    result = unittest.TextTestRunner(stream=io.StringIO(), resultclass=Result,
+                                     verbosity=0).run(unittest.TestSuite(tests))
+    bad = len({str(t) for t, _ in result.failures + result.errors})
+    skipped = len(result.skipped)
+    totals.add(result.testsRun - bad - skipped if result.testsRun else 0, bad, skipped, folder)
+    sys.path.pop(0)
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("-k", dest="word", default="")
+    ap.add_argument("--only", choices=["unit", "python", "live"])
+    ap.add_argument("--build", default=os.path.join(ROOT, "build"))
+    a = ap.parse_args()
+    os.environ["SILENTPIN_BUILD"] = os.path.abspath(a.build)
+    totals = Totals()
+    if a.only in (None, "unit"):
+        for kind in ("unit", "unit-san"):
+            folder = os.path.join(a.build, kind)
+            for f in sorted(os.listdir(folder) if os.path.isdir(folder) else []):
+                path = os.path.join(folder, f)
+                if f.startswith("test_") and "." not in f and a.word in f:
+                    run_unit(path, totals)
+    if a.only in (None, "python"):
+        run_python("tests/node", a.word, totals)
+    if a.only in (None, "live"):
+        run_python("tests/live", a.word, totals)
+    for name in totals.bad:
+        print(f"failed: {name}")
+    print(f"{totals.passed} passed, {totals.failed} failed, {totals.skipped} skipped", flush=True)
+    return 1 if totals.failed or not totals.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
