@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input, and the agreement of README, manual and --help. One line, the place, the remedy, exit 2."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import sp
+
+VERBS = ["watch", "rooms", "timeline", "explain", "replay", "doctor", "check"]
+NOBODY = 65534
+
+
+def shipped(name):
+    return os.path.join(sp.ROOT, name)
+
+
+class BadInput(unittest.TestCase):
+    def setUp(self):
+        self.tmp = tempfile.TemporaryDirectory(prefix="silentpin-test-")
+        self.addCleanup(self.tmp.cleanup)
+
+    def path(self, name, content=None):
+        p = os.path.join(self.tmp.name, name)
+        if content is not None:
+            with open(p, "wb") as f:
+                f.write(content)
+        return p
+
+    def refused(self, *args, code=2, words=(), **kw):
+        p = sp.run(*args, cwd=self.tmp.name, **kw)
+        self.assertEqual(p.returncode, code, f"{args}: {p.stderr}{p.stdout}")
+        lines = [x for x in p.stderr.splitlines() if x]
+        self.assertEqual(len(lines), 1, f"{args}: not one line: {p.stderr!r}")
+        self.assertTrue(lines[0].startswith("silentpin: "), lines[0])
+        self.assertGreaterEqual(lines[0].count(":"), 2, f"no reason or remedy: {lines[0]}")
+        for w in words:
+            self.assertIn(w, lines[0])
+        self.assertEqual(p.stdout, "")
+        return lines[0]
+
+    def test_usage(self):
+        self.refused("frobnicate", words=["frobnicate", "--help"])
+        for verb in VERBS:
+            with self.subTest(verb=verb):
+                self.refused(verb, "--frobnicate", words=["--frobnicate"])
+        for args in (["watch"], ["watch", "-p"], ["watch", "-p", "abc"], ["watch", "-p", "-1"],
+                     ["watch", "-p", "1,,2"], ["watch", "-p", "0"], ["watch", "-p", "99999999999"],
+                     ["watch", "-p", "1,1"], ["watch", "-p", "1", "--find"],
+                     ["watch", "--find", "--", "true"], ["watch", "python3"],
+                     ["watch", "-p", "1", "--alerts", "xml"], ["watch", "-p", "1", "--for", "10"],
+                     ["watch", "-p", "1", "--for", "-1s"], ["watch", "-p", "1", "--record", "some"],
+                     ["watch", "-p", "1", "--keep-mb", "0"], ["watch", "-p", "1", "--keep-mb", "x"],
+                     ["watch", "-p", "1", "--stuck-after", "inflight"],
+                     ["watch", "-p", "1", "--stuck-after", "flight=3s"],
+                     ["watch", "-p", "1", "--stuck-after", "inflight=0s"],
+                     ["watch", "-p", "1", "--min-confidence", "sure"],
+                     ["watch", "-p", "1", "--only", "magic"], ["watch", "-p", "1", "--profile", "nope"],
+                     ["watch", "-p", "1", "-o", ""],
+                     ["timeline"], ["explain"], ["replay"], ["rooms", "surplus"],
+                     ["timeline", "1", "--pid", "x"], ["timeline", "1", "--life", "0"],
+                     ["timeline", "1", "2"], ["check", "a", "b"], ["doctor", "-p", "x"]):
+            with self.subTest(args=args):
+                self.refused(*args)
+
+    def test_uprobe_choice(self):
+        self.refused("watch", "-p", os.getpid(), env={"SILENTPIN_UPROBE": "magic"}, words=["magic", "perf"])
+
+    def test_probes_file(self):
+        bad = self.path("bad.yaml", b"version: 1\nprofiles:\n  - name: x\n    colour: red\n")
+        for verb in (["check"], ["watch", "-p", os.getpid(), "--probes"]):
+            line = self.refused(*verb, bad, words=["bad.yaml:4:5: ", "colour"])
+            self.assertRegex(line, r"bad\.yaml:\d+:\d+: ")
+        self.refused("check", self.tmp.name, words=["directory"])
+        self.refused("watch", "-p", os.getpid(), "--probes", self.tmp.name, words=["directory"])
+        self.refused("check", self.path("none.yaml"), words=["none.yaml"])
+        self.refused("check", self.path("empty.yaml", b""))
+        self.refused("check", self.path("binary.yaml", bytes(range(256)) * 10))
+        self.refused("check", self.path("tab.yaml", b"version: 1\n\tprofiles: []\n"))
+
+    def test_recording(self):
+        for verb in ("rooms", "timeline 1", "explain 1"):
+            with self.subTest(verb=verb):
+                args = verb.split()
+                self.refused(*args, words=["silentpin.db"])
+                self.refused(*args, "-i", self.tmp.name)
+                self.refused(*args, "-i", self.path("text.db", b"this is not a database, not at all\n" * 50))
+        self.refused("replay", self.path("none.db"))
+        text = self.path("text2.db", b"this is not a database, not at all\n" * 50)
+        self.refused("replay", text)
+        self.assertEqual(open(text, "rb").read(), b"this is not a database, not at all\n" * 50)
+
+    def test_target_gone(self):
+        p = subprocess.Popen(["true"])
+        p.wait()
+        self.refused("watch", "-p", p.pid, code=4, words=[str(p.pid)])
+        self.assertEqual(os.listdir(self.tmp.name), [])
+
+    def test_target_without_libraries(self):
+        p = subprocess.Popen(["sleep", "60"])
+        try:
+            q = sp.run("watch", "-p", p.pid, cwd=self.tmp.name)
+            self.assertEqual(q.returncode, 4, q.stderr)
+            self.assertIn("no probe", q.stderr)
+            self.assertIn("doctor", q.stderr.splitlines()[-1])
+            self.assertEqual(os.listdir(self.tmp.name), [])
+            self.assertIsNone(p.poll())
+        finally:
+            p.kill()
+            p.wait()
+
+    def test_command_that_does_not_exist(self):
+        p = sp.run("watch", "--", "/no/such/program", cwd=self.tmp.name)
+        self.assertEqual(p.returncode, 2, p.stderr)
+        self.assertIn("/no/such/program", p.stderr)
+
+    def test_without_rights(self):
+        os.chmod(self.tmp.name, 0o777)
+        p = subprocess.Popen(["sleep", "60"])
+        try:
+            line = self.refused("watch", "-p", p.pid, code=4, user=NOBODY, group=NOBODY, extra_groups=[])
+            self.assertIn("CAP_", line)
+        finally:
+            p.kill()
+            p.wait()
+        d = sp.run("doctor", user=NOBODY, group=NOBODY, extra_groups=[], cwd=self.tmp.name)
+        self.assertIn("CAP_BPF", d.stdout)
+        self.assertNotEqual(d.returncode, 0)
+
+
+class Help(unittest.TestCase):
+    def test_verbs(self):
+        p = sp.run("--help")
+        self.assertEqual(p.returncode, 0)
+        self.assertEqual(re.findall(r"^  (\w+)  ", p.stdout, re.M), VERBS)
+        self.assertEqual(sp.run().returncode, 2)
+        self.assertRegex(sp.run("--version").stdout, r"^silentpin \d+\.\d+\.\d+\n$")
+
+    def options(self, verb):
+        p = sp.run(verb, "--help")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(p.stderr, "")
+        return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", p.stdout))
+
+    def test_manual_and_help_agree(self):
+        with open(shipped("docs/silentpin.1"), encoding="utf-8") as f:
+            man = f.read().replace("\\-", "-")
+        sections = dict(re.findall(r'^\.SS "?silentpin (\w+)"?\n(.*?)(?=^\.S[SH] |\Z)', man, re.M | re.S))
+        self.assertEqual(sorted(sections), sorted(VERBS))
+        for verb in VERBS:
+            with self.subTest(verb=verb):
+                self.assertEqual(set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", sections[verb])) | {"--help"},
+                                 self.options(verb))
+
+    def test_readme_speaks_of_real_options(self):
+        known = {verb: self.options(verb) for verb in VERBS}
+        for name in ["README.md"] + ["docs/" + n for n in os.listdir(shipped("docs")) if n.endswith(".md")]:
+            with open(shipped(name), encoding="utf-8") as f:
+                text = f.read()
+            for verb, rest in re.findall(r"silentpin (\w+)((?: +[^\s`|;]+)*)", text):
+                if verb not in known:
+                    continue
+                rest = rest.split(" -- ")[0]
+                for opt in re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest):
+                    with self.subTest(file=name, verb=verb):
+                        self.assertIn(opt, known[verb])
+
+    def test_every_make_target_exists(self):
+        for target in "all deps demo test bench install lint format clean dist".split():
+            p = subprocess.run(["make", "-C", sp.ROOT, "-n", target], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, check=False)
+            self.assertNotIn("No rule to make target", p.stdout)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
