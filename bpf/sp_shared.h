@@ -13,7 +13,8 @@
 
 #define SP_MAX_PROBES 64 /* probes of one profile */
 #define SP_MAX_ARGS   8  /* arguments of one probe */
-#define SP_MAX_FETCH  16 /* fetch programs of one probe: arguments x alternatives, plus conditions \
+#define SP_MAX_FETCH                                                                               \
+	16               /* fetch programs of one probe: arguments x alternatives, plus conditions \
 			  */
 #define SP_MAX_OPS     6 /* steps of one fetch program */
 #define SP_MAX_SAVED   10 /* $arg1..$arg10: what an entry keeps for the return */
@@ -22,6 +23,7 @@
 #define SP_DATA_MEDIUM 128
 #define SP_DATA_LARGE  512
 #define SP_SLOT_MAX    256 /* most bytes copied for one argument */
+#define SP_DATA_SLACK  32  /* bytes a record with data has beyond its class; see bpf/fetch.bpf.h */
 
 /* One step of a fetch program. It works on one 64-bit value v, which starts as 0. */
 enum sp_op_code {
@@ -136,7 +138,7 @@ enum sp_rec_type {
 #define SP_RF_MORE 1 /* frames: more frames of this message follow */
 #define SP_RF_CUT  2 /* frames: the first frame seen was not the message's first */
 struct sp_rec {
-	__u64 seq; /* taken before the reservation; 0 where the kernel cannot (see sp_have_fetch) */
+	__u64 seq; /* taken before the reservation; 0 where the kernel cannot (see sp_have_seq) */
 	__u64 ns;
 	__u32 pid; /* process and thread, in silentpin's pid namespace */
 	__u32 tid;
@@ -166,6 +168,24 @@ struct sp_rec_hit {
 	char data[];
 };
 
+/* Where a thread stands in the multipart message of a socket. Map sp_frames. */
+struct sp_seq_key {
+	__u64 sock;
+	__u32 tid;
+	__u32 probe;
+};
+enum sp_seq_is {
+	SP_SEQ_START = 0, /* the next frame is a message's first */
+	SP_SEQ_KEEP,
+	SP_SEQ_CUT, /* wanted, but its beginning was not seen */
+	SP_SEQ_DROP,
+};
+struct sp_seq_state {
+	__u64 copy; /* SP_SEQ_KEEP: bit i: bytes of frame i are wanted */
+	__u32 is;   /* enum sp_seq_is */
+	__u32 next; /* index of the next frame */
+};
+
 /* Last answer of a poll function. Map sp_polls. */
 struct sp_poll_key {
 	__u64 op;
@@ -179,7 +199,7 @@ struct sp_poll {
 	__u32 tid; /* last poller */
 };
 
-/* Array map sp_counters. */
+/* Index into the BPF object's global array sp_counters. */
 enum sp_counter {
 	SP_C_RING_FULL = 0, /* records lost: no room in the ring buffer */
 	SP_C_READ_FAULT,    /* arguments that could not be read */

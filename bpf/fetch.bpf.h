@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The interpreter of fetch programs (struct sp_fetch). What is called in many places is a global
+ * function: the verifier then looks at it once, not at each call (600,000 instructions otherwise),
+ * and knows nothing of its arguments, hence the checks for NULL.
+ */
+#ifndef SP_FETCH_BPF_H
+#define SP_FETCH_BPF_H
+
+#define SP_EFAULT 14
+#define SP_E2BIG  7
+
+/* Where a composite argument's bytes may go. */
+struct sp_dst {
+	struct sp_rec_hit *rec;
+	__u32 cap; /* bytes of rec->data that the size class has */
+};
+
+/* A zmq_msg_t, read out (libzmq 4.x, src/msg.hpp: the type byte tells where the data is). */
+struct sp_zmq {
+	__u64 data;
+	__u64 size;
+	__u8 flags; /* bit 0: more frames follow */
+};
+#define SP_ZMQ_SIZE_AT 41 /* size of inline data, then type, then flags */
+#define SP_ZMQ_DATA_AT 8  /* inline data, or a pointer */
+enum { SP_ZMQ_VSM = 101, SP_ZMQ_LMSG, SP_ZMQ_DELIMITER, SP_ZMQ_CMSG, SP_ZMQ_ZCLMSG };
+
+__noinline int sp_zmq_read(__u64 msg, struct sp_zmq *z)
+{
+	__u64 at[2] = {}; /* two words: pointer and size */
+	__u8 tail[4] = {};
+	long err;
+
+	if (!z)
+		return -SP_EFAULT;
+	err = bpf_probe_read_user(tail, 3, (void *)(msg + SP_ZMQ_SIZE_AT));
+	if (err)
+		return err;
+	z->flags = tail[2];
+	switch (tail[1]) {
+	case SP_ZMQ_VSM:
+		z->data = msg + SP_ZMQ_DATA_AT;
+		z->size = tail[0];
+		return 0;
+	case SP_ZMQ_LMSG:
+	case SP_ZMQ_ZCLMSG:
+		err = bpf_probe_read_user(at, 8, (void *)(msg + SP_ZMQ_DATA_AT));
+		if (err)
+			return err;
+		err = bpf_probe_read_user(at, 16, (void *)at[0]);
+		break;
+	case SP_ZMQ_CMSG:
+		err = bpf_probe_read_user(at, 16, (void *)(msg + SP_ZMQ_DATA_AT));
+		break;
+	default: /* not a message that carries data */
+		return -SP_EFAULT;
+	}
+	z->data = at[0];
+	z->size = at[1];
+	return err;
+}
+
+/* The ops of one program; its value, or an error. */
+__noinline int sp_eval(const struct sp_fetch *f, const struct sp_call *c, __u64 *out)
+{
+	__u64 v = 0;
+
+	if (!f || !c || !out)
+		return -SP_EFAULT;
+	for (int i = 0; i < SP_MAX_OPS; i++) {
+		const struct sp_op *op = &f->op[i];
+		__u64 from;
+
+		if (i >= f->nops)
+			break;
+		switch (op->code) {
+		case SP_OP_ARG: {
+			__u32 n = (__u32)op->n - 1;
+
+			if (n < c->nreg) {
+				if (c->bad >> (n & 63) & 1)
+					return -SP_EFAULT;
+				v = c->arg[n & 15];
+				continue;
+			}
+			from = c->sp + SP_STACK_ARG + 8 * (n - SP_NREG);
+			break;
+		}
+		case SP_OP_STACK:
+			from = c->sp + 8 * op->n;
+			break;
+		case SP_OP_DEREF:
+			from = v + op->imm;
+			break;
+		case SP_OP_RET:
+			v = c->ret;
+			continue;
+		case SP_OP_SP:
+			v = c->sp;
+			continue;
+		case SP_OP_IMM:
+			v = op->imm;
+			continue;
+		case SP_OP_ADD:
+			v += op->imm;
+			continue;
+		default:
+			continue;
+		}
+		if (bpf_probe_read_user(&v, 8, (void *)from))
+			return -SP_EFAULT;
+	}
+	*out = v;
+	return 0;
+}
+
+/* Bring v to the width and sign of a scalar type. */
+static __always_inline __u64 sp_extend(__u8 type, __u64 v)
+{
+	switch (type) {
+	case SP_T_U8:
+		return (__u8)v;
+	case SP_T_U16:
+		return (__u16)v;
+	case SP_T_U32:
+		return (__u32)v;
+	case SP_T_S8:
+		return (__s64)(__s8)v;
+	case SP_T_S16:
+		return (__s64)(__s16)v;
+	case SP_T_S32:
+		return (__s64)(__s32)v;
+	default:
+		return v;
+	}
+}
+
+static __always_inline __u32 sp_width(__u8 type)
+{
+	switch (type) {
+	case SP_T_U8:
+	case SP_T_S8:
+		return 1;
+	case SP_T_U16:
+	case SP_T_S16:
+		return 2;
+	case SP_T_U32:
+	case SP_T_S32:
+		return 4;
+	default:
+		return 8;
+	}
+}
+
+/* The scalar of one program. */
+__noinline int sp_scalar(const struct sp_fetch *f, const struct sp_call *c, __u64 *out)
+{
+	__u64 v = 0, mem = 0;
+
+	if (!f || !c || !out)
+		return -SP_EFAULT;
+	if (sp_eval(f, c, &v))
+		return -SP_EFAULT;
+	if (f->flags & SP_F_MEM) {
+		/* Both machines are little-endian: the low bytes come first. */
+		if (bpf_probe_read_user(&mem, sp_width(f->type), (void *)(v + f->off)))
+			return -SP_EFAULT;
+		v = mem;
+	}
+	*out = sp_extend(f->type, v);
+	return 0;
+}
+
+/*
+ * Copy n bytes (or a string of at most n with its NUL) from the target to data[at]. The verifier
+ * cannot relate two variables, so at + n <= size is shown to it one width at a time: in each class
+ * of widths, at is checked against the size less the widest. The record has SP_DATA_SLACK bytes
+ * more than its class, so that the rounding never refuses what fits.
+ */
+#define SP_WIDTH(w)                                                                                \
+	if (max <= (w)) {                                                                          \
+		asm volatile("" : "+r"(at), "+r"(n));                                              \
+		if ((w) > d->cap || at > d->cap + SP_DATA_SLACK - (w) || n > (w))                  \
+			return -SP_E2BIG;                                                          \
+	} else
+
+static __always_inline long sp_copy(struct sp_dst *d, __u32 at, __u32 max, __u64 n, __u64 from,
+				    bool string)
+{
+	if (!d->cap)
+		return -SP_E2BIG;
+	if (n > max)
+		n = max;
+	SP_WIDTH(32)
+	SP_WIDTH(64)
+	SP_WIDTH(96)
+	SP_WIDTH(128)
+	SP_WIDTH(160)
+	SP_WIDTH(192)
+	SP_WIDTH(224)
+	SP_WIDTH(256)
+	return -SP_E2BIG;
+	asm volatile("" : "+r"(at), "+r"(n));
+	if (string)
+		return bpf_probe_read_user_str(d->rec->data + at, n, (void *)from);
+	return bpf_probe_read_user(d->rec->data + at, n, (void *)from);
+}
+
+/* A composite argument, whose object is at obj: its bytes to data[], its full length to *full.
+ * Bytes copied (> 0), SP_LEN_EMPTY, or the error. */
+static __always_inline long sp_composite(const struct sp_fetch *f, __u64 obj, struct sp_dst *d,
+					 __u64 *full)
+{
+	bool string = f->type == SP_T_STRING;
+	__u64 from = obj, n = f->max;
+	long got;
+
+	if (f->type == SP_T_STDSTRING) {
+		__u64 head[2] = {}; /* libstdc++, new ABI: data pointer, length */
+
+		if (bpf_probe_read_user(head, sizeof(head), (void *)obj))
+			return -SP_EFAULT;
+		from = head[0];
+		n = head[1];
+	} else if (f->type == SP_T_ZMQMSG) {
+		struct sp_zmq z = {};
+
+		if (sp_zmq_read(obj, &z))
+			return -SP_EFAULT;
+		from = z.data;
+		n = z.size;
+	}
+	*full = n;
+	if (!n)
+		return SP_LEN_EMPTY;
+	got = sp_copy(d, f->data_at, f->max, n, from, string);
+	if (got < 0)
+		return got;
+	if (!string)
+		return n < f->max ? n : f->max;
+	*full = got > 0 ? got - 1 : 0; /* without the NUL */
+	return got > 1 ? got - 1 : SP_LEN_EMPTY;
+}
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Frames of multipart messages. A message is kept when its first frame matches one of the probe's
+ * heads; of all others not a byte leaves the target. Where the thread stood when the probe was
+ * attached is unknown: until the first end of a message, what begins with digits is taken for the
+ * rest of a message whose first frame was read before (CUT), and shown as far as it cannot be
+ * anybody's text.
+ */
+#ifndef SP_FRAMES_BPF_H
+#define SP_FRAMES_BPF_H
+
+#define SP_CUT_MAX    64 /* longest frame of a CUT message whose bytes are shown */
+#define SP_DIGITS_MAX 20 /* 2^64 - 1 has 20 digits */
+
+typedef __u64 __attribute__((may_alias)) sp_word;
+
+/* One frame, and what may be shown of it. */
+struct sp_frame {
+	struct sp_zmq z;
+	bool copy, cut;
+	__u8 index;
+	__u8 flags; /* SP_RF_* */
+	__u8 fetch; /* the fetch program it came from */
+};
+
+/* The program that produces an argument: the first alternative. */
+static __always_inline __u32 sp_fetch_of(const struct sp_probe *p, __u32 arg)
+{
+	__u32 i;
+
+	for (i = 0; i < SP_MAX_FETCH; i++)
+		if (i < p->nfetch && p->fetch[i].arg == arg && !(p->fetch[i].flags & SP_F_COND))
+			break;
+	return i;
+}
+
+static __always_inline long sp_arg(const struct sp_probe *p, __u32 arg, struct sp_call *c,
+				   __u64 *out)
+{
+	__u32 i = sp_fetch_of(p, arg);
+
+	if (i >= SP_MAX_FETCH)
+		return -SP_EFAULT;
+	return sp_scalar(&p->fetch[i], c, out);
+}
+
+/* What a first frame is. */
+enum { SP_IS_DIGITS = 1, SP_IS_HEAD = 2 };
+
+/* Is a first frame 1 to 20 digits, does it fit a head? The head's copy bits to *copy. */
+__noinline int sp_head_match(const struct sp_probe *p, const struct sp_zmq *z, __u64 *copy)
+{
+	struct sp_head t = {.kind = SP_HEAD_LITERAL};
+	const sp_word *a = (const sp_word *)&t;
+	int is = 0;
+
+	if (!p || !z || !copy || z->size > SP_HEAD_LEN)
+		return 0;
+	t.len = z->size;
+	if (bpf_probe_read_user(t.lit, t.len & 31, (void *)z->data))
+		return 0;
+	if (t.len >= 1 && t.len <= SP_DIGITS_MAX) {
+		is = SP_IS_DIGITS;
+		for (__u32 i = 0; i < SP_DIGITS_MAX; i++)
+			if (i < t.len && (__u8)(t.lit[i] - '0') > 9)
+				is = 0;
+	}
+	for (int i = 0; i < SP_MAX_HEADS; i++) {
+		const struct sp_head *h = &p->head[i];
+		const sp_word *b = (const sp_word *)h;
+		bool same;
+
+		if (i >= p->nheads)
+			break;
+		/* kind, len and lit in four words */
+		same = h->kind == SP_HEAD_DIGITS
+			       ? is
+			       : !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]));
+		if (same) {
+			*copy = h->copy;
+			return is | SP_IS_HEAD;
+		}
+	}
+	return is;
+}
+
+/* Advance the thread's place in its message by this frame. True: the frame is wanted. */
+static __noinline bool sp_frame_next(const struct sp_probe *p, struct sp_call *c, __u32 tid,
+				     __u32 probe, struct sp_frame *fr)
+{
+	struct sp_seq_key key = {.tid = tid, .probe = probe};
+	struct sp_seq_state fresh = {}, *s;
+	__u32 i = sp_fetch_of(p, p->frame_arg);
+	__u64 msg = 0, more = 0;
+	bool known;
+
+	if (i >= SP_MAX_FETCH)
+		return false;
+	fr->fetch = i;
+	if (sp_eval(&p->fetch[i], c, &msg) || sp_zmq_read(msg + p->fetch[i].off, &fr->z) ||
+	    sp_arg(p, p->sock_arg, c, &key.sock) ||
+	    (p->more_mask && sp_arg(p, p->more_arg, c, &more))) {
+		sp_count(SP_C_READ_FAULT);
+		return false;
+	}
+	more = p->more_mask ? more & p->more_mask : fr->z.flags & 1;
+
+	s = bpf_map_lookup_elem(&sp_frames, &key);
+	known = s != 0;
+	if (!s)
+		s = &fresh;
+	if (s->is == SP_SEQ_START) {
+		s->next = 0;
+		i = sp_head_match(p, &fr->z, &s->copy);
+		if (i & SP_IS_HEAD)
+			s->is = SP_SEQ_KEEP;
+		else
+			s->is = !known && i & SP_IS_DIGITS ? SP_SEQ_CUT : SP_SEQ_DROP;
+	}
+	fr->index = s->next < 255 ? s->next : 255;
+	fr->cut = s->is == SP_SEQ_CUT;
+	fr->copy =
+		fr->cut ? fr->z.size <= SP_CUT_MAX : s->next < 64 && s->copy >> (s->next & 63) & 1;
+	fr->flags = (more ? SP_RF_MORE : 0) | (fr->cut ? SP_RF_CUT : 0);
+	i = s->is;
+	s->next++;
+	if (!more)
+		s->is = SP_SEQ_START;
+	if (!known && bpf_map_update_elem(&sp_frames, &key, s, BPF_ANY))
+		sp_count(SP_C_FRAME_FULL);
+	if (i != SP_SEQ_DROP)
+		return true;
+	sp_count(SP_C_FRAMES_DROPPED);
+	return false;
+}
+
+struct sp_cut {
+	__u8 ch[SP_CUT_MAX];
+};
+
+/* Are the first n bytes only characters of numbers, addresses and names: [A-Za-z0-9_.:-]? */
+__noinline int sp_cut_plain(const struct sp_cut *b, __u32 n)
+{
+	__u64 bad = 0;
+
+	if (!b)
+		return 0;
+	for (__u32 i = 0; i < SP_CUT_MAX; i++) {
+		__u64 ch = b->ch[i];
+		/* one bit a character: '-', '.', 0-9, ':' in 0..63; letters and '_' in 64..127 */
+		__u64 set = ch < 64 ? 0x07ff600000000000ull : 0x07fffffe87fffffeull;
+
+		if (i >= n)
+			break;
+		bad |= ch >> 7 | !(set >> (ch & 63) & 1);
+	}
+	return !bad;
+}
+
+/* The frame's place in the record: length always, bytes where wanted. */
+static __noinline void sp_frame_put(const struct sp_probe *p, const struct sp_frame *fr,
+				    struct sp_dst *d)
+{
+	const struct sp_fetch *f = &p->fetch[fr->fetch & (SP_MAX_FETCH - 1)];
+	__u32 arg = p->frame_arg & (SP_MAX_ARGS - 1), at = f->data_at;
+	__u64 n = fr->z.size;
+	long got = SP_LEN_UNSET;
+	bool want = fr->copy;
+
+	d->rec->val[arg] = n;
+	d->rec->alt[arg] = fr->fetch;
+	if (!n) {
+		d->rec->len[arg] = SP_LEN_EMPTY;
+		return;
+	}
+	/* What is checked below must be checked whole. */
+	if (fr->cut && (n > f->max || !d->cap || at > d->cap + SP_DATA_SLACK - SP_CUT_MAX))
+		want = false;
+	if (want) {
+		got = sp_copy(d, at, f->max, n, fr->z.data, false);
+		if (!got)
+			got = n < f->max ? n : f->max;
+		else
+			sp_count(SP_C_READ_FAULT);
+	}
+	if (want && fr->cut && got > 0) {
+		struct sp_cut *b = (void *)d->rec->data + at;
+
+		if (!sp_cut_plain(b, got)) {
+			for (int i = 0; i < SP_CUT_MAX; i++)
+				b->ch[i] = 0;
+			got = SP_LEN_UNSET;
+		}
+	}
+	d->rec->len[arg] = got;
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The traced function's arguments, as they were at its entry. */
+#ifndef SP_REGS_BPF_H
+#define SP_REGS_BPF_H
+
+/*
+ * All registers are copied to an array at once and indexed there: clang merges a switch over
+ * registers of the context into a computed context pointer, which the verifier refuses.
+ */
+struct sp_call {
+	__u64 arg[16]; /* arg[i] = $arg(i+1), i < nreg; a power of two, for masking */
+	__u64 sp;      /* stack pointer at function entry */
+	__u64 ret;
+	__u64 bad;  /* bit i: arg[i] could not be read when it was saved */
+	__u32 nreg; /* arguments held in arg[]; the others are still on the stack */
+};
+
+#if defined(__TARGET_ARCH_x86)
+/* System V psABI for x86-64, 3.2.3: six integer arguments in registers, the rest above the return
+ * address. */
+#define SP_NREG         6
+#define SP_STACK_ARG    8 /* from the entry's stack pointer to its first stack argument */
+#define SP_RET_POP      8 /* what the return has popped when a return probe runs */
+#define sp_reg_sp(ctx)  ((ctx)->sp)
+#define sp_reg_ret(ctx) ((ctx)->ax)
+
+static __always_inline void sp_regs_copy(struct pt_regs *ctx, struct sp_call *c)
+{
+	c->arg[0] = ctx->di;
+	c->arg[1] = ctx->si;
+	c->arg[2] = ctx->dx;
+	c->arg[3] = ctx->cx;
+	c->arg[4] = ctx->r8;
+	c->arg[5] = ctx->r9;
+}
+#elif defined(__TARGET_ARCH_arm64)
+/* AAPCS64, 6.8.2: eight in registers, the rest at the stack pointer; the return address is in a
+ * register. */
+#define SP_NREG         8
+#define SP_STACK_ARG    0
+#define SP_RET_POP      0
+#define sp_reg_sp(ctx)  ((ctx)->user_regs.sp)
+#define sp_reg_ret(ctx) ((ctx)->user_regs.regs[0])
+
+static __always_inline void sp_regs_copy(struct pt_regs *ctx, struct sp_call *c)
+{
+	c->arg[0] = ctx->user_regs.regs[0];
+	c->arg[1] = ctx->user_regs.regs[1];
+	c->arg[2] = ctx->user_regs.regs[2];
+	c->arg[3] = ctx->user_regs.regs[3];
+	c->arg[4] = ctx->user_regs.regs[4];
+	c->arg[5] = ctx->user_regs.regs[5];
+	c->arg[6] = ctx->user_regs.regs[6];
+	c->arg[7] = ctx->user_regs.regs[7];
+}
+#endif
+
+/* At an entry site: shift words have been pushed since the function's first instruction. */
+static __always_inline void sp_call_entry(struct pt_regs *ctx, __u32 shift, struct sp_call *c)
+{
+	sp_regs_copy(ctx, c);
+	c->nreg = SP_NREG;
+	c->sp = sp_reg_sp(ctx) + 8 * shift;
+}
+
+/* Keep the first n arguments until the function returns. */
+static __always_inline void sp_call_save(const struct sp_call *c, __u64 pid_tgid, __u32 probe,
+					 __u32 n)
+{
+	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
+	struct sp_saved fresh = {}, *s;
+
+	s = bpf_map_lookup_elem(&sp_saved, &key);
+	if (!s) {
+		if (bpf_map_update_elem(&sp_saved, &key, &fresh, BPF_ANY)) {
+			sp_count(SP_C_SAVE_FULL);
+			return;
+		}
+		s = bpf_map_lookup_elem(&sp_saved, &key);
+		if (!s)
+			return;
+	}
+	/* Written in place: the key names the thread, so nobody else writes here. */
+	s->sp = c->sp;
+	s->bad = 0;
+	for (int i = 0; i < SP_NREG; i++)
+		s->arg[i] = c->arg[i];
+	if (n <= SP_NREG)
+		return;
+	for (__u32 i = SP_NREG; i < SP_MAX_SAVED; i++) {
+		__u64 at = c->sp + SP_STACK_ARG + 8 * (i - SP_NREG);
+
+		if (i < n && bpf_probe_read_user(&s->arg[i], 8, (void *)at))
+			s->bad |= 1ull << i;
+	}
+}
+
+/* At the return: the saved arguments. False when there are none, or another call's. */
+static __always_inline bool sp_call_saved(__u64 pid_tgid, __u32 probe, __u64 sp, struct sp_call *c)
+{
+	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
+	struct sp_saved *s = bpf_map_lookup_elem(&sp_saved, &key);
+
+	if (!s || s->sp != sp) {
+		sp_count(SP_C_NO_ENTRY);
+		return false;
+	}
+	for (int i = 0; i < SP_MAX_SAVED; i++)
+		c->arg[i] = s->arg[i];
+	c->bad = s->bad;
+	c->sp = sp;
+	c->nreg = SP_MAX_SAVED;
+	s->sp = 0; /* used up */
+	return true;
+}
+
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The kernel side: one program for every uprobe and one for every uretprobe. What to do at a site
+ * is in the cookie of its attachment (SP_COOKIE) and in the map sp_probes; nothing here knows any
+ * library.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "sp_shared.h"
+#include "maps.bpf.h"
+#include "ids.bpf.h"
+#include "regs.bpf.h"
+#include "fetch.bpf.h"
+#include "frames.bpf.h"
+#include "polls.bpf.h"
+#include "emit.bpf.h"
+#include "process.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* The arguments are known: what the probe's flags ask for, then the record. */
+static __noinline int sp_event(const struct sp_probe *p, __u32 idx, struct sp_call *c,
+			       __u64 pid_tgid, bool at_return)
+{
+	struct sp_frame fr = {};
+
+	if (p->flags & SP_P_CLEAR_POLL)
+		sp_poll_clear(p, c, pid_tgid);
+	if (p->flags & SP_P_ON_CHANGE && at_return && !sp_poll_changed(p, c, pid_tgid))
+		return 0;
+	if (p->flags & SP_P_FRAMES) {
+		if (sp_frame_next(p, c, (__u32)pid_tgid, idx, &fr))
+			sp_emit(p, idx, c, pid_tgid, &fr);
+		return 0;
+	}
+	sp_emit(p, idx, c, pid_tgid, 0);
+	return 0;
+}
+
+static __noinline int sp_return(struct pt_regs *ctx, const struct sp_probe *p, __u32 idx, __u64 sp)
+{
+	struct sp_call c = {.sp = sp, .ret = sp_reg_ret(ctx)};
+	__u64 pid_tgid;
+
+	/* The first look of all: some functions answer "nothing" 60,000 times a second. */
+	if (p->flags & SP_P_DROP_NEGATIVE && (__s32)c.ret < 0)
+		return 0;
+	pid_tgid = sp_pid_tgid();
+	if (p->nsaved && !sp_call_saved(pid_tgid, idx, sp, &c))
+		return 0;
+	return sp_event(p, idx, &c, pid_tgid, true);
+}
+
+SEC("uprobe")
+int hit(struct pt_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	__u32 idx = SP_COOKIE_PROBE(cookie), site = SP_COOKIE_SITE(cookie);
+	const struct sp_probe *p = bpf_map_lookup_elem(&sp_probes, &idx);
+	struct sp_call c = {};
+
+	if (!p)
+		return 0;
+	if (site == SP_SITE_RET)
+		return sp_return(ctx, p, idx, sp_reg_sp(ctx));
+	sp_call_entry(ctx, SP_COOKIE_SHIFT(cookie), &c);
+	if (site == SP_SITE_SAVE) {
+		sp_call_save(&c, sp_pid_tgid(), idx, p->nsaved);
+		return 0;
+	}
+	return sp_event(p, idx, &c, sp_pid_tgid(), false);
+}
+
+SEC("uretprobe")
+int hit_return(struct pt_regs *ctx)
+{
+	__u32 idx = SP_COOKIE_PROBE(bpf_get_attach_cookie(ctx));
+	const struct sp_probe *p = bpf_map_lookup_elem(&sp_probes, &idx);
+
+	if (!p)
+		return 0;
+	return sp_return(ctx, p, idx, sp_reg_sp(ctx) - SP_RET_POP);
+}
