@@ -356,6 +356,23 @@ static bool is_dummy(const struct evt_spec *spec, const struct captures *caps)
 	return true;
 }
 
+/* Without its room such an event says nothing (a message cut behind its room frame). */
+static bool needs_room(int role)
+{
+	switch (role) {
+	case ROLE_ARRIVE:
+	case ROLE_HELD:
+	case ROLE_ANNOUNCE:
+	case ROLE_ABORT:
+	case ROLE_TOLD:
+	case ROLE_REPLY:
+	case ROLE_RELEASE:
+		return true;
+	default:
+		return false;
+	}
+}
+
 int fields_fill(const struct profile *p, const struct profile_probe *pr,
 		const struct field_plan *plan, const struct sp_rec_hit *rec, size_t len,
 		const struct captures *caps, struct sp_event *ev)
@@ -374,5 +391,5 @@ int fields_fill(const struct profile *p, const struct profile_probe *pr,
 	}
 	if (is_dummy(plan->spec, caps))
 		ev->flags |= EV_NODATA;
-	return 1;
+	return ev->room[0] || !needs_room(ev->role);
 }
