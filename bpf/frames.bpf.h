@@ -184,8 +184,12 @@ static __noinline void sp_frame_put(const struct sp_probe *p, const struct sp_fr
 			sp_count(SP_C_READ_FAULT);
 	}
 	if (want && fr->cut && got > 0) {
-		struct sp_cut *b = (void *)d->rec->data + at;
+		struct sp_cut *b;
 
+		asm volatile("" : "+r"(at)); /* as in SP_WIDTH */
+		if (at > d->cap + SP_DATA_SLACK - SP_CUT_MAX)
+			return;
+		b = (void *)d->rec->data + at;
 		if (!sp_cut_plain(b, got)) {
 			for (int i = 0; i < SP_CUT_MAX; i++)
 				b->ch[i] = 0;
