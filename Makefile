@@ -122,3 +122,27 @@ lint: $(SKEL)
 		--suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches -Iuser -Ibpf $(SRCS)
 	printf '%s\n' $(SRCS) | xargs -P 2 -n 6 clang-tidy --quiet \
 		--extra-arg=-Wno-unknown-warning-option -- $(CPPFLAGS_OWN) -std=gnu11
+
+# ---- install, and one static program for nodes without compiler or network ----------------------
+.PHONY: install
+install: all
+	install -D -m 755 $(B)/silentpin $(DESTDIR)$(PREFIX)/bin/silentpin
+	install -D -m 644 probes.yaml $(DESTDIR)$(PREFIX)/share/silentpin/probes.yaml
+	install -D -m 644 docs/silentpin.1 $(DESTDIR)$(PREFIX)/share/man/man1/silentpin.1
+	for f in README.md docs/*.md LICENSE; do \
+		install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/doc/silentpin/$$(basename $$f); done
+
+# Static glibc and SQLite warn about dlopen, which we never call (no extensions, no NSS).
+DIST_NAME := silentpin-$(VERSION)-linux-$(shell uname -m)
+$(B)/silentpin-static: $(OBJS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -static -pthread $^ $(LIBS) -o $@ 2> $(B)/static.log || { cat $(B)/static.log; exit 1; }
+	@strip $@
+
+.PHONY: dist
+dist: dist/$(DIST_NAME).tar.gz
+dist/$(DIST_NAME).tar.gz: $(B)/silentpin-static probes.yaml docs/silentpin.1 README.md LICENSE
+	@rm -rf $(B)/dist && mkdir -p $(B)/dist/$(DIST_NAME) dist
+	cp $(B)/silentpin-static $(B)/dist/$(DIST_NAME)/silentpin
+	cp probes.yaml docs/silentpin.1 README.md LICENSE $(B)/dist/$(DIST_NAME)/
+	tar -C $(B)/dist --owner=0 --group=0 --sort=name -czf $@ $(DIST_NAME)
+	@echo "$@: copy it to the node, unpack it, run ./silentpin doctor"
