@@ -21,14 +21,16 @@ struct profile_mark {
 
 /* ---- patterns: "{room}_kv_{chunk}_{last}_{rank}" ------------------------------------------- */
 
-/* Shape of a capture: {name} or {name:shape}. Without a shape: u64 for numeric standard fields
- * (room of a u64 profile, chunk, last, rank, part, parts, need), else token. */
+/* Shape of a capture: {name}, {name:shape}, or {:shape} and {} to match without keeping. Without a
+ * shape: flag for last; u64 for the other numeric standard fields (room of a u64 profile, chunk,
+ * rank, part, parts, need); else token. "{{" and "}}" are literal braces. */
 enum pat_shape {
 	PAT_U64,   /* 1-20 digits, canonical (no leading zeros but "0"), value < 2^64 */
-	PAT_FLAG,  /* 0, 1, True, False */
-	PAT_IP,    /* dotted quad, or IPv6 text (hex digits and colons) */
-	PAT_TOKEN, /* 1+ printable bytes; stops at the literal that follows */
-	PAT_LEN,   /* frames only: captures the length of the frame, any content */
+	PAT_FLAG,  /* 0, 1, True, False; num is 0 or 1 */
+	PAT_IP,    /* dotted quad, or IPv6 text (hex digits, colons, a zone) */
+	PAT_TOKEN, /* 1+ printable bytes, as few as let the rest match (the last: all that is left)
+		    */
+	PAT_LEN,   /* frames only, alone: captures the length of the frame, any content */
 };
 
 #define PAT_MAX_PARTS 16
@@ -45,7 +47,8 @@ struct pat_part {
 struct pattern {
 	struct pat_part part[PAT_MAX_PARTS];
 	int nparts;
-	bool any; /* "*": any content, nothing captured (frames) */
+	bool any;       /* "*": any content, nothing captured */
+	bool ambiguous; /* a first, greedy pass does not decide (internal) */
 };
 
 /* Named values of one event while it is decoded: captures, scalar arguments, constants. */
@@ -65,9 +68,9 @@ struct captures {
 /* Compile a pattern. room_u64: whether {room} defaults to PAT_U64. 0, or -EINVAL with the reason in
  * why (a static string or a formatted one, at most why_len bytes). */
 int pattern_compile(struct pattern *p, const char *text, bool room_u64, char *why, size_t why_len);
-/* Match the whole of [s, s+len). full_len: the real length when [s, len) was cut (for PAT_LEN).
- * On success appends the captures to caps (when not NULL) and returns true; else leaves it as is.
- */
+/* Match the whole of [s, s+len). full_len: the real length, larger when [s, s+len) was cut; a cut
+ * text matches only "*", PAT_LEN, and a pattern whose last part is a token. On success appends the
+ * captures to caps (when not NULL) and returns true; else leaves it as is. */
 bool pattern_match(const struct pattern *p, const char *s, size_t len, size_t full_len,
 		   struct captures *caps);
 void pattern_free(struct pattern *p);
@@ -79,8 +82,9 @@ const struct capture *captures_find(const struct captures *caps, const char *nam
 /* field = a constant, or a template over captures and arguments: "{ip}:{port}". A bare word that is
  * the name of an argument or of a capture means its value. */
 struct evt_field {
-	char name[PAT_NAME_MAX];
-	char *value;
+	char name[PAT_NAME_MAX]; /* role's fields: kind, op, chunk... (docs/profiles.md), created */
+	char *value;             /* created: "true" */
+	struct profile_mark mark;
 };
 struct evt_spec {
 	enum sp_role role;
@@ -97,6 +101,7 @@ struct evt_spec {
 /* One alternative of `match:` (patterns over arguments) or of `messages:` (patterns over frames).
  */
 struct evt_match {
+	char *name; /* messages: for people, NULL when not given */
 	struct {
 		int arg; /* index of the argument */
 		struct pattern pat;
@@ -106,6 +111,7 @@ struct evt_match {
 	int nframes;
 	bool frames_open;      /* ended with "...": more frames may follow */
 	struct evt_spec event; /* the probe's event, overridden by the alternative's own */
+	struct profile_mark mark;
 };
 
 /* ---- probes --------------------------------------------------------------------------------*/

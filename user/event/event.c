@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "event/event.h"
+
+static const char *const role_names[ROLE_MAX] = {
+	[ROLE_NONE] = "none",         [ROLE_ARRIVE] = "arrive",     [ROLE_HELD] = "held",
+	[ROLE_ANNOUNCE] = "announce", [ROLE_REGISTER] = "register", [ROLE_POST] = "post",
+	[ROLE_STATUS] = "status",     [ROLE_CLOSE] = "close",       [ROLE_ABORT] = "abort",
+	[ROLE_TOLD] = "told",         [ROLE_REPLY] = "reply",       [ROLE_RELEASE] = "release",
+	[ROLE_CONTROL] = "control",   [ROLE_CALL] = "call",         [ROLE_PEER] = "peer",
+	[ROLE_THREAD] = "thread",     [ROLE_TARGET] = "target",     [ROLE_LOSS] = "loss",
+	[ROLE_STALL] = "stall",
+};
+
+static const char *const stage_names[SP_STAGE_MAX] = {
+	[STAGE_NONE] = "none",         [STAGE_BOOTSTRAP] = "bootstrap", [STAGE_READY] = "ready",
+	[STAGE_INFLIGHT] = "inflight", [STAGE_RELEASING] = "releasing", [STAGE_ENDED] = "ended",
+};
+
+void sp_event_init(struct sp_event *ev)
+{
+	*ev = (struct sp_event){
+		.last = -1,
+		.probe = -1,
+		.rank = -1,
+		.chunk = -1,
+		.part = -1,
+		.parts = -1,
+		.need = -1,
+	};
+}
+
+const char *sp_role_name(enum sp_role role)
+{
+	return (unsigned int)role < ROLE_MAX ? role_names[role] : "none";
+}
+
+enum sp_role sp_role_parse(const char *name)
+{
+	for (int i = ROLE_NONE + 1; i < ROLE_MAX; i++)
+		if (!strcmp(name, role_names[i]))
+			return i;
+	return ROLE_NONE;
+}
+
+const char *sp_stage_name(enum sp_stage stage)
+{
+	return (unsigned int)stage < SP_STAGE_MAX ? stage_names[stage] : "none";
+}
+
+enum sp_stage sp_stage_parse(const char *name)
+{
+	for (int i = STAGE_NONE + 1; i < SP_STAGE_MAX; i++)
+		if (!strcmp(name, stage_names[i]))
+			return i;
+	return STAGE_NONE;
+}
+
+/* A line under construction: words are separated by one space, what does not fit is cut. */
+struct words {
+	char *buf;
+	size_t len, at;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct words *w, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	if (w->at + 2 > w->len)
+		return;
+	if (w->at)
+		w->buf[w->at++] = ' ';
+	va_start(ap, fmt);
+	n = vsnprintf(w->buf + w->at, w->len - w->at, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	w->at += (size_t)n;
+	if (w->at >= w->len)
+		w->at = w->len - 1;
+}
+
+static void say_what(struct words *w, const struct sp_event *ev)
+{
+	if (ev->kind[0])
+		say(w, "%s", ev->kind);
+	if (ev->chunk >= 0)
+		say(w, "chunk %d", ev->chunk);
+	if (ev->last == 1)
+		say(w, "last");
+	if (ev->part >= 0 && ev->parts > 0)
+		say(w, "part %d of %d", ev->part, ev->parts);
+	else if (ev->part >= 0)
+		say(w, "part %d", ev->part);
+	if (ev->rank >= 0)
+		say(w, "rank %d", ev->rank);
+}
+
+static void say_op(struct words *w, const struct sp_event *ev)
+{
+	if (ev->op)
+		say(w, "of op 0x%" PRIx64, ev->op);
+}
+
+static void say_state(struct words *w, const struct sp_event *ev)
+{
+	static const char *const names[] = {
+		[OPS_UNKNOWN] = "unknown",
+		[OPS_BUSY] = "in progress",
+		[OPS_DONE] = "done",
+		[OPS_ERROR] = "error",
+	};
+
+	say(w, "%s", ev->status <= OPS_ERROR ? names[ev->status] : names[OPS_UNKNOWN]);
+	if (ev->status == OPS_ERROR || ev->status == OPS_UNKNOWN)
+		say(w, "%" PRId64, ev->code);
+}
+
+static void say_peer(struct words *w, const char *preposition, const struct sp_event *ev)
+{
+	if (ev->peer[0])
+		say(w, "%s %s", preposition, ev->peer);
+	else if (ev->agent[0])
+		say(w, "%s %s", preposition, ev->agent);
+}
+
+static void say_post(struct words *w, const struct sp_event *ev)
+{
+	bool created = ev->flags & EV_CREATED;
+
+	say(w, "%s", created ? "create" : "post");
+	say_what(w, ev);
+	/* a post that carries no text of its own is known by its handle only */
+	if (!ev->kind[0])
+		say_op(w, ev);
+	if (ev->status == OPS_ERROR) {
+		say(w, "failed:");
+		say_state(w, ev);
+	}
+}
+
+static void say_announce(struct words *w, const struct sp_event *ev)
+{
+	say(w, "announce");
+	say_peer(w, "from", ev);
+	if (ev->need >= 0)
+		say(w, "(need %d)", ev->need);
+	if (ev->flags & EV_NODATA)
+		say(w, "(takes no data)");
+}
+
+static void say_other(struct words *w, const struct sp_event *ev)
+{
+	say(w, "%s", sp_role_name(ev->role));
+	switch (ev->role) {
+	case ROLE_LOSS:
+		say(w, "of %" PRId64 " events", ev->code);
+		if (ev->kind[0])
+			say(w, "(%s)", ev->kind);
+		return;
+	case ROLE_STALL:
+		say(w, "of the watcher for %.1f s", (double)ev->code / 1e9);
+		return;
+	case ROLE_CLOSE:
+		say_op(w, ev);
+		return;
+	case ROLE_THREAD:
+		say(w, "%u exited", ev->tid);
+		return;
+	default:
+		say_what(w, ev);
+		say_peer(w, ev->role == ROLE_TOLD ? "to" : "from", ev);
+		if (ev->flags & EV_GAP)
+			say(w, "(what ran before was not seen)");
+	}
+}
+
+void sp_event_describe(const struct sp_event *ev, char *buf, unsigned long len)
+{
+	struct words w = {.buf = buf, .len = len};
+
+	if (!len)
+		return;
+	buf[0] = '\0';
+	switch (ev->role) {
+	case ROLE_POST:
+		say_post(&w, ev);
+		break;
+	case ROLE_ANNOUNCE:
+		say_announce(&w, ev);
+		break;
+	case ROLE_STATUS:
+		say(&w, "status");
+		say_state(&w, ev);
+		say_op(&w, ev);
+		break;
+	default:
+		say_other(&w, ev);
+	}
+	if (ev->note[0])
+		say(&w, "(%s)", ev->note);
+	if (ev->flags & EV_CUT)
+		say(&w, "(began before the attach)");
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share. See profile.h for what others may use. */
+#ifndef SP_PROFILE_PRIV_H
+#define SP_PROFILE_PRIV_H
+
+#include "profile/profile.h"
+#include "profile/yaml_tree.h"
+
+#define NAME_MAX_LEN 31 /* names of profiles, libraries and probes */
+
+/* ---- where the reader stands: passed down, never global ------------------------------------- */
+struct reader {
+	const char *file; /* name in messages */
+	struct sp_err *err;
+	struct profile *profile; /* being read */
+};
+
+/* "FILE:LINE:COL: ..." into the error, exit code 2; returns -EINVAL. */
+int bad_at(const struct reader *r, struct profile_mark mark, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+int no_memory(const struct reader *r); /* -ENOMEM */
+
+/* ---- reading one node (reader.c); each says what is wrong and returns 0 or -errno ------------ */
+/* All keys of a map are in the NULL-terminated list, none twice. what: "a profile" in messages. */
+int read_keys(const struct reader *r, const struct ynode *map, const char *what,
+	      const char *const allowed[]);
+int need_map(const struct reader *r, const struct ynode *n, const char *what);
+int need_list(const struct reader *r, const struct ynode *n, const char *what, size_t max);
+/* Value of a key that must be there. */
+int need_key(const struct reader *r, const struct ynode *map, const char *what, const char *key,
+	     struct ynode **out);
+int read_text(const struct reader *r, const struct ynode *n, const char *what, const char **out);
+int read_copy(const struct reader *r, const struct ynode *n, const char *what, char **out);
+int read_bool(const struct reader *r, const struct ynode *n, const char *what, bool *out);
+int read_u64(const struct reader *r, const struct ynode *n, const char *what, uint64_t max,
+	     uint64_t *out);
+int read_s64(const struct reader *r, const struct ynode *n, const char *what, int64_t *out);
+/* A name: letters, digits, "_", "-", "."; at most NAME_MAX_LEN. */
+int read_name(const struct reader *r, const struct ynode *n, const char *what, const char **out);
+int read_glob(const struct reader *r, const struct ynode *n, const char *what, char **out);
+/* "did you mean X?" when one of the words is near, else "use A, B or C". */
+void suggest(const char *word, const char *const words[], char *buf, size_t len);
+bool name_ok(const char *s, size_t len);           /* a C identifier that fits PAT_NAME_MAX */
+bool number_parse(const char *text, int64_t *out); /* the whole text, decimal or 0x */
+
+/* ---- the parts of a profile ------------------------------------------------------------------ */
+int read_settings(const struct reader *r, const struct ynode *map); /* all but the probes */
+int read_probe(const struct reader *r, const struct ynode *map, struct profile_probe *p);
+int read_args(const struct reader *r, const struct ynode *list, struct profile_probe *p);
+/* `event:` of a probe or of an alternative: ev holds the inherited one on entry. */
+int read_event(const struct reader *r, const struct ynode *map, struct evt_spec *ev);
+int read_match(const struct reader *r, const struct ynode *n, struct profile_probe *p);
+int read_messages(const struct reader *r, const struct ynode *n, struct profile_probe *p);
+/* An effective event (m NULL: of a probe without alternatives) makes sense for the probe. */
+int check_event(const struct reader *r, const struct profile_probe *p, const struct evt_match *m,
+		const struct evt_spec *ev);
+void event_free(struct evt_spec *ev);
+int event_copy(struct evt_spec *to, const struct evt_spec *from);
+void profile_clear(struct profile *p);
+void probe_clear(struct profile_probe *p);
+
+int arg_by_name(const struct profile_probe *p, const char *name); /* -1: none */
+const char *pattern_shape_name(enum pat_shape shape);
+
+/* ---- fetch types ------------------------------------------------------------------------------
+ */
+struct type_info {
+	const char *name;
+	uint8_t type; /* enum sp_type */
+	uint8_t size; /* scalars: bytes */
+	bool is_signed, is_hex, is_composite;
+	uint16_t max; /* composites: bytes copied unless the profile says otherwise; 0: it must */
+};
+const struct type_info *type_by_name(const char *name, size_t len); /* NULL: unknown */
+void type_names(char *buf, size_t len);                             /* "u8, u16, ..." */
+
+#endif

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a profile says beside its probes: match, room, stages, done, status, libraries. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/profile_priv.h"
+#include "util/cleanup.h"
+
+static int read_process_match(const struct reader *r, const struct ynode *map)
+{
+	static const char *const keys[] = {"cmdline", NULL};
+	struct ynode *n;
+	int rc = need_map(r, map, "match");
+
+	if (!rc)
+		rc = read_keys(r, map, "match", keys);
+	if (!rc)
+		rc = need_key(r, map, "match", "cmdline", &n);
+	if (!rc)
+		rc = read_glob(r, n, "cmdline", &r->profile->match_cmdline);
+	return rc;
+}
+
+static int read_fake(const struct reader *r, const struct ynode *list)
+{
+	struct profile *p = r->profile;
+	int rc = need_list(r, list, "fake", PROFILE_MAX_FAKE);
+	int64_t v;
+
+	for (size_t i = 0; !rc && i < list->n; i++) {
+		const struct ynode *n = list->item[i];
+		const char *text;
+		bool below;
+
+		rc = read_text(r, n, "a fake room", &text);
+		if (rc)
+			break;
+		below = text[0] == '<';
+		if (!number_parse(text + below, &v) || v < below)
+			return bad_at(
+				r, n->mark,
+				"a fake room is a number or \"<N\": for example [0, \"<64\"]");
+		p->fake[p->nfake].lo = below ? 0 : (uint64_t)v;
+		p->fake[p->nfake++].hi = (uint64_t)v - below;
+	}
+	return rc;
+}
+
+static int read_room(const struct reader *r, const struct ynode *map)
+{
+	static const char *const keys[] = {"type", "fake", NULL};
+	const char *type;
+	struct ynode *n;
+	int rc = need_map(r, map, "room");
+
+	if (!rc)
+		rc = read_keys(r, map, "room", keys);
+	if (!rc)
+		rc = need_key(r, map, "room", "type", &n);
+	if (!rc)
+		rc = read_text(r, n, "type", &type);
+	if (rc)
+		return rc;
+	r->profile->room_u64 = !strcmp(type, "u64");
+	if (!r->profile->room_u64 && strcmp(type, "string") != 0)
+		return bad_at(r, n->mark, "unknown type \"%.32s\" of room: use u64 or string",
+			      type);
+	n = ynode_get(map, "fake");
+	if (!n)
+		return 0;
+	if (!r->profile->room_u64)
+		return bad_at(r, n->mark, "fake needs rooms of type u64: remove it");
+	return read_fake(r, n);
+}
+
+static int read_stages(const struct reader *r, const struct ynode *map)
+{
+	static const char *const keys[] = {"bootstrap", "ready", "inflight", "releasing", NULL};
+	int rc = need_map(r, map, "stages");
+
+	if (!rc)
+		rc = read_keys(r, map, "stages", keys);
+	for (size_t i = 0; !rc && i < map->n; i++) {
+		const struct ynode *n = ynode_value(map, i);
+		enum sp_stage stage = sp_stage_parse(ynode_key(map, i)->text);
+		const char *text;
+
+		rc = read_text(r, n, ynode_key(map, i)->text, &text);
+		if (!rc && duration_parse(text, &r->profile->stage_ns[stage]))
+			rc = bad_at(r, n->mark,
+				    "\"%.32s\" is no duration: give a number and a unit: 500ms, "
+				    "30s, 5m, 1h",
+				    text);
+	}
+	return rc;
+}
+
+/* "kv" or "kv.last" */
+static int read_need(const struct reader *r, const struct ynode *n, struct profile_need *need)
+{
+	const char *text, *dot;
+	size_t len;
+	int rc = read_text(r, n, "a word of needs", &text);
+
+	if (rc)
+		return rc;
+	dot = strchr(text, '.');
+	len = dot ? (size_t)(dot - text) : strlen(text);
+	if (!name_ok(text, len) || len >= sizeof(need->kind) || (dot && strcmp(dot, ".last") != 0))
+		return bad_at(r, n->mark,
+			      "\"%.32s\" is no word of needs: write a kind (at most %zu letters) "
+			      "or KIND.last",
+			      text, sizeof(need->kind) - 1);
+	memcpy(need->kind, text, len);
+	need->kind[len] = '\0';
+	need->last = dot;
+	return 0;
+}
+
+static int read_done(const struct reader *r, const struct ynode *map)
+{
+	static const char *const keys[] = {"needs", NULL};
+	struct profile *p = r->profile;
+	struct ynode *list;
+	int rc = need_map(r, map, "done");
+
+	if (!rc)
+		rc = read_keys(r, map, "done", keys);
+	if (!rc)
+		rc = need_key(r, map, "done", "needs", &list);
+	if (!rc)
+		rc = need_list(r, list, "needs", PROFILE_MAX_NEEDS);
+	for (size_t i = 0; !rc && i < list->n; i++) {
+		struct profile_need *need = &p->needs[i];
+
+		rc = read_need(r, list->item[i], need);
+		for (int k = 0; !rc && k < p->nneeds; k++)
+			if (p->needs[k].last == need->last && !strcmp(p->needs[k].kind, need->kind))
+				rc = bad_at(r, list->item[i]->mark, "\"%s\" a second time in needs",
+					    list->item[i]->text);
+		if (!rc)
+			p->nneeds++;
+	}
+	return rc;
+}
+
+/* "0", "<0", ">0", "1..5" */
+static int read_range(const struct reader *r, const struct ynode *n, const char *what,
+		      struct status_range *range)
+{
+	__free char *copy = NULL;
+	const char *text;
+	char *dots;
+	int64_t v;
+	int rc = read_text(r, n, what, &text);
+
+	if (rc)
+		return rc;
+	copy = strdup(text);
+	if (!copy)
+		return no_memory(r);
+	dots = strstr(copy, "..");
+	if (dots) {
+		*dots = '\0';
+		if (number_parse(copy, &range->lo) && number_parse(dots + 2, &range->hi) &&
+		    range->lo <= range->hi)
+			return 0;
+	} else if (text[0] == '<' && number_parse(text + 1, &v) && v > INT64_MIN) {
+		*range = (struct status_range){INT64_MIN, v - 1};
+		return 0;
+	} else if (text[0] == '>' && number_parse(text + 1, &v) && v < INT64_MAX) {
+		*range = (struct status_range){v + 1, INT64_MAX};
+		return 0;
+	} else if (number_parse(text, &v)) {
+		*range = (struct status_range){v, v};
+		return 0;
+	}
+	return bad_at(r, n->mark, "%s must be a code or a range: 0, \"<0\", \">1\" or \"2..5\"",
+		      what);
+}
+
+static int read_code_names(const struct reader *r, const struct ynode *map)
+{
+	struct profile *p = r->profile;
+	int rc = need_map(r, map, "names");
+
+	if (rc || !map->n)
+		return rc;
+	p->status.names = calloc(map->n, sizeof(*p->status.names));
+	if (!p->status.names)
+		return no_memory(r);
+	for (size_t i = 0; !rc && i < map->n; i++) {
+		struct status_name *name = &p->status.names[i];
+
+		rc = read_s64(r, ynode_key(map, i), "a key of names", &name->code);
+		for (int k = 0; !rc && k < p->status.nnames; k++)
+			if (p->status.names[k].code == name->code)
+				rc = bad_at(r, ynode_key(map, i)->mark,
+					    "code %s a second time in names",
+					    ynode_key(map, i)->text);
+		if (!rc)
+			rc = read_copy(r, ynode_value(map, i), "a name", &name->text);
+		if (!rc)
+			p->status.nnames++;
+	}
+	return rc;
+}
+
+static bool overlap(const struct status_range *a, const struct status_range *b)
+{
+	return a->lo <= b->hi && b->lo <= a->hi;
+}
+
+static int read_status(const struct reader *r, const struct ynode *map)
+{
+	static const char *const keys[] = {"done", "busy", "error", "names", NULL};
+	struct profile *p = r->profile;
+	struct status_range *const ranges[] = {&p->status.done, &p->status.busy, &p->status.error};
+	int rc = need_map(r, map, "status");
+
+	if (!rc)
+		rc = read_keys(r, map, "status", keys);
+	for (size_t i = 0; !rc && i < ARRAY_SIZE(ranges); i++) {
+		const struct ynode *n = ynode_get(map, keys[i]);
+
+		if (n)
+			rc = read_range(r, n, keys[i], ranges[i]);
+	}
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+		for (size_t k = 0; k < i; k++)
+			if (overlap(ranges[i], ranges[k]))
+				return bad_at(r, map->mark,
+					      "%s and %s of status overlap (unset ones are done 0, "
+					      "busy 1, error \"<0\")",
+					      keys[k], keys[i]);
+	if (!ynode_get(map, "names"))
+		return 0;
+	return read_code_names(r, ynode_get(map, "names"));
+}
+
+static int read_library(const struct reader *r, const struct ynode *key, const struct ynode *map,
+			struct profile_lib *lib)
+{
+	static const char *const keys[] = {"file", NULL};
+	const char *id;
+	struct ynode *file;
+	int rc = read_name(r, key, "a library's name", &id);
+
+	if (!rc)
+		rc = need_map(r, map, "a library");
+	if (!rc)
+		rc = read_keys(r, map, "a library", keys);
+	if (!rc)
+		rc = need_key(r, map, "the library", "file", &file);
+	if (!rc)
+		rc = read_glob(r, file, "file", &lib->file);
+	if (rc)
+		return rc;
+	if (strchr(lib->file, '/'))
+		return bad_at(r, file->mark,
+			      "file is a glob over the file's own name, without folders: drop all "
+			      "up to the last \"/\"");
+	lib->id = strdup(id);
+	return lib->id ? 0 : no_memory(r);
+}
+
+static int read_libraries(const struct reader *r, const struct ynode *map)
+{
+	struct profile *p = r->profile;
+	int rc = need_map(r, map, "libraries");
+
+	if (rc)
+		return rc;
+	if (!map->n)
+		return bad_at(r, map->mark, "libraries: empty: name at least one");
+	p->libs = calloc(map->n, sizeof(*p->libs));
+	if (!p->libs)
+		return no_memory(r);
+	for (size_t i = 0; !rc && i < map->n; i++) {
+		for (int k = 0; !rc && k < p->nlibs; k++)
+			if (p->libs[k].id && !strcmp(p->libs[k].id, ynode_key(map, i)->text))
+				rc = bad_at(r, ynode_key(map, i)->mark,
+					    "library \"%s\" a second time", p->libs[k].id);
+		p->nlibs++; /* counted first: what a failed one holds is freed too */
+		if (!rc)
+			rc = read_library(r, ynode_key(map, i), ynode_value(map, i), &p->libs[i]);
+	}
+	return rc;
+}
+
+static void set_defaults(struct profile *p)
+{
+	const uint64_t s = 1000000000ULL;
+
+	/* SGLang ends a bootstrap after 300 s by itself; nothing else there has a deadline */
+	p->stage_ns[STAGE_BOOTSTRAP] = 330 * s;
+	p->stage_ns[STAGE_READY] = 300 * s;
+	p->stage_ns[STAGE_INFLIGHT] = 30 * s;
+	p->stage_ns[STAGE_RELEASING] = 10 * s;
+	p->status.done = (struct status_range){0, 0};
+	p->status.busy = (struct status_range){1, 1};
+	p->status.error = (struct status_range){INT64_MIN, -1};
+}
+
+int read_settings(const struct reader *r, const struct ynode *map)
+{
+	static const struct {
+		const char *key;
+		int (*read)(const struct reader *r, const struct ynode *n);
+		bool required;
+	} parts[] = {
+		{"match", read_process_match, false}, {"room", read_room, true},
+		{"stages", read_stages, false},       {"done", read_done, false},
+		{"status", read_status, false},       {"libraries", read_libraries, true},
+	};
+	int rc = 0;
+
+	set_defaults(r->profile);
+	for (size_t i = 0; !rc && i < ARRAY_SIZE(parts); i++) {
+		struct ynode *n = ynode_get(map, parts[i].key);
+
+		if (n)
+			rc = parts[i].read(r, n);
+		else if (parts[i].required)
+			rc = need_key(r, map, "the profile", parts[i].key, &n);
+	}
+	return rc;
+}
