@@ -81,7 +81,7 @@ static __always_inline void sp_args_put(const struct sp_probe *p, struct sp_call
 	rec->h.pad = 0;
 }
 
-/* A hit of probe idx; fr: the frame that it is, or NULL. */
+/* A hit of probe idx; fr: the frame that it is, for SP_P_FRAMES. */
 static __noinline void sp_emit(const struct sp_probe *p, __u32 idx, struct sp_call *c,
 			       __u64 pid_tgid, const struct sp_frame *fr)
 {
@@ -112,7 +112,7 @@ static __noinline void sp_emit(const struct sp_probe *p, __u32 idx, struct sp_ca
 		d.rec->len[i] = SP_LEN_UNSET;
 		d.rec->alt[i] = 0;
 	}
-	if (fr) {
+	if (p->flags & SP_P_FRAMES) {
 		d.rec->h.flags = fr->flags;
 		d.rec->h.frame = fr->index;
 		sp_frame_put(p, fr, &d);

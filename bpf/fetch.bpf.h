@@ -16,49 +16,60 @@ struct sp_dst {
 	__u32 cap; /* bytes of rec->data that the size class has */
 };
 
-/* A zmq_msg_t, read out (libzmq 4.x, src/msg.hpp: the type byte tells where the data is). */
-struct sp_zmq {
+/* The bytes of a composite argument in the target. */
+struct sp_bytes {
 	__u64 data;
 	__u64 size;
-	__u8 flags; /* bit 0: more frames follow */
+	__u8 flags; /* of a zmq_msg_t; bit 0: more frames follow */
 };
+
+/* zmq_msg_t (libzmq 4.x, src/msg.hpp): the type byte tells where the data is. */
 #define SP_ZMQ_SIZE_AT 41 /* size of inline data, then type, then flags */
 #define SP_ZMQ_DATA_AT 8  /* inline data, or a pointer */
 enum { SP_ZMQ_VSM = 101, SP_ZMQ_LMSG, SP_ZMQ_DELIMITER, SP_ZMQ_CMSG, SP_ZMQ_ZCLMSG };
 
-__noinline int sp_zmq_read(__u64 msg, struct sp_zmq *z)
+static __always_inline long sp_zmq_locate(__u64 msg, struct sp_bytes *b)
 {
-	__u64 at[2] = {}; /* two words: pointer and size */
 	__u8 tail[4] = {};
-	long err;
 
-	if (!z)
+	if (bpf_probe_read_user(tail, 3, (void *)(msg + SP_ZMQ_SIZE_AT)))
 		return -SP_EFAULT;
-	err = bpf_probe_read_user(tail, 3, (void *)(msg + SP_ZMQ_SIZE_AT));
-	if (err)
-		return err;
-	z->flags = tail[2];
+	b->flags = tail[2];
 	switch (tail[1]) {
 	case SP_ZMQ_VSM:
-		z->data = msg + SP_ZMQ_DATA_AT;
-		z->size = tail[0];
+		b->data = msg + SP_ZMQ_DATA_AT;
+		b->size = tail[0];
 		return 0;
+	case SP_ZMQ_CMSG: /* pointer and size are in the message itself */
+		msg += SP_ZMQ_DATA_AT;
+		break;
 	case SP_ZMQ_LMSG:
-	case SP_ZMQ_ZCLMSG:
-		err = bpf_probe_read_user(at, 8, (void *)(msg + SP_ZMQ_DATA_AT));
-		if (err)
-			return err;
-		err = bpf_probe_read_user(at, 16, (void *)at[0]);
+	case SP_ZMQ_ZCLMSG: /* it points to a block that begins with pointer and size */
+		if (bpf_probe_read_user(&msg, 8, (void *)(msg + SP_ZMQ_DATA_AT)))
+			return -SP_EFAULT;
 		break;
-	case SP_ZMQ_CMSG:
-		err = bpf_probe_read_user(at, 16, (void *)(msg + SP_ZMQ_DATA_AT));
-		break;
-	default: /* not a message that carries data */
+	default: /* carries no data */
 		return -SP_EFAULT;
 	}
-	z->data = at[0];
-	z->size = at[1];
-	return err;
+	return bpf_probe_read_user(b, 16, (void *)msg);
+}
+
+/* Where the bytes of a composite object are, and how many there are. */
+__noinline int sp_locate(const struct sp_fetch *f, __u64 obj, struct sp_bytes *b)
+{
+	if (!f || !b)
+		return -SP_EFAULT;
+	b->flags = 0;
+	switch (f->type) {
+	case SP_T_ZMQMSG:
+		return sp_zmq_locate(obj, b);
+	case SP_T_STDSTRING: /* libstdc++, new ABI: data pointer, length */
+		return bpf_probe_read_user(b, 16, (void *)obj);
+	default:
+		b->data = obj;
+		b->size = f->max;
+		return 0;
+	}
 }
 
 /* The ops of one program; its value, or an error. */
@@ -78,10 +89,10 @@ __noinline int sp_eval(const struct sp_fetch *f, const struct sp_call *c, __u64 
 		case SP_OP_ARG: {
 			__u32 n = (__u32)op->n - 1;
 
-			if (n < c->nreg) {
-				if (c->bad >> (n & 63) & 1)
+			if (n < c->nreg && n < SP_MAX_SAVED) {
+				if (c->bad >> n & 1)
 					return -SP_EFAULT;
-				v = c->arg[n & 15];
+				v = c->arg[n];
 				continue;
 			}
 			from = c->sp + SP_STACK_ARG + 8 * (n - SP_NREG);
@@ -213,32 +224,19 @@ static __always_inline long sp_composite(const struct sp_fetch *f, __u64 obj, st
 					 __u64 *full)
 {
 	bool string = f->type == SP_T_STRING;
-	__u64 from = obj, n = f->max;
+	struct sp_bytes b = {};
 	long got;
 
-	if (f->type == SP_T_STDSTRING) {
-		__u64 head[2] = {}; /* libstdc++, new ABI: data pointer, length */
-
-		if (bpf_probe_read_user(head, sizeof(head), (void *)obj))
-			return -SP_EFAULT;
-		from = head[0];
-		n = head[1];
-	} else if (f->type == SP_T_ZMQMSG) {
-		struct sp_zmq z = {};
-
-		if (sp_zmq_read(obj, &z))
-			return -SP_EFAULT;
-		from = z.data;
-		n = z.size;
-	}
-	*full = n;
-	if (!n)
+	if (sp_locate(f, obj, &b))
+		return -SP_EFAULT;
+	*full = b.size;
+	if (!b.size)
 		return SP_LEN_EMPTY;
-	got = sp_copy(d, f->data_at, f->max, n, from, string);
+	got = sp_copy(d, f->data_at, f->max, b.size, b.data, string);
 	if (got < 0)
 		return got;
 	if (!string)
-		return n < f->max ? n : f->max;
+		return b.size < f->max ? b.size : f->max;
 	*full = got > 0 ? got - 1 : 0; /* without the NUL */
 	return got > 1 ? got - 1 : SP_LEN_EMPTY;
 }

@@ -16,7 +16,7 @@ typedef __u64 __attribute__((may_alias)) sp_word;
 
 /* One frame, and what may be shown of it. */
 struct sp_frame {
-	struct sp_zmq z;
+	struct sp_bytes z;
 	bool copy, cut;
 	__u8 index;
 	__u8 flags; /* SP_RF_* */
@@ -48,7 +48,7 @@ static __always_inline long sp_arg(const struct sp_probe *p, __u32 arg, struct s
 enum { SP_IS_DIGITS = 1, SP_IS_HEAD = 2 };
 
 /* Is a first frame 1 to 20 digits, does it fit a head? The head's copy bits to *copy. */
-__noinline int sp_head_match(const struct sp_probe *p, const struct sp_zmq *z, __u64 *copy)
+__noinline int sp_head_match(const struct sp_probe *p, const struct sp_bytes *z, __u64 *copy)
 {
 	struct sp_head t = {.kind = SP_HEAD_LITERAL};
 	const sp_word *a = (const sp_word *)&t;
@@ -97,7 +97,8 @@ static __noinline bool sp_frame_next(const struct sp_probe *p, struct sp_call *c
 	if (i >= SP_MAX_FETCH)
 		return false;
 	fr->fetch = i;
-	if (sp_eval(&p->fetch[i], c, &msg) || sp_zmq_read(msg + p->fetch[i].off, &fr->z) ||
+	if (sp_eval(&p->fetch[i], c, &msg) ||
+	    sp_locate(&p->fetch[i], msg + p->fetch[i].off, &fr->z) ||
 	    sp_arg(p, p->sock_arg, c, &key.sock) ||
 	    (p->more_mask && sp_arg(p, p->more_arg, c, &more))) {
 		sp_count(SP_C_READ_FAULT);

@@ -8,8 +8,8 @@
  * registers of the context into a computed context pointer, which the verifier refuses.
  */
 struct sp_call {
-	__u64 arg[16]; /* arg[i] = $arg(i+1), i < nreg; a power of two, for masking */
-	__u64 sp;      /* stack pointer at function entry */
+	__u64 arg[SP_MAX_SAVED]; /* arg[i] = $arg(i+1), i < nreg */
+	__u64 sp;                /* stack pointer at function entry */
 	__u64 ret;
 	__u64 bad;  /* bit i: arg[i] could not be read when it was saved */
 	__u32 nreg; /* arguments held in arg[]; the others are still on the stack */
@@ -64,8 +64,7 @@ static __always_inline void sp_call_entry(struct pt_regs *ctx, __u32 shift, stru
 }
 
 /* Keep the first n arguments until the function returns. */
-static __always_inline void sp_call_save(const struct sp_call *c, __u64 pid_tgid, __u32 probe,
-					 __u32 n)
+static __noinline void sp_call_save(const struct sp_call *c, __u64 pid_tgid, __u32 probe, __u32 n)
 {
 	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
 	struct sp_saved fresh = {}, *s;
@@ -96,19 +95,18 @@ static __always_inline void sp_call_save(const struct sp_call *c, __u64 pid_tgid
 }
 
 /* At the return: the saved arguments. False when there are none, or another call's. */
-static __always_inline bool sp_call_saved(__u64 pid_tgid, __u32 probe, __u64 sp, struct sp_call *c)
+static __noinline bool sp_call_saved(__u64 pid_tgid, __u32 probe, struct sp_call *c)
 {
 	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
 	struct sp_saved *s = bpf_map_lookup_elem(&sp_saved, &key);
 
-	if (!s || s->sp != sp) {
+	if (!s || s->sp != c->sp) {
 		sp_count(SP_C_NO_ENTRY);
 		return false;
 	}
 	for (int i = 0; i < SP_MAX_SAVED; i++)
 		c->arg[i] = s->arg[i];
 	c->bad = s->bad;
-	c->sp = sp;
 	c->nreg = SP_MAX_SAVED;
 	s->sp = 0; /* used up */
 	return true;

@@ -21,8 +21,8 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* The arguments are known: what the probe's flags ask for, then the record. */
-static __noinline int sp_event(const struct sp_probe *p, __u32 idx, struct sp_call *c,
-			       __u64 pid_tgid, bool at_return)
+static __always_inline int sp_event(const struct sp_probe *p, __u32 idx, struct sp_call *c,
+				    __u64 pid_tgid, bool at_return)
 {
 	struct sp_frame fr = {};
 
@@ -30,47 +30,39 @@ static __noinline int sp_event(const struct sp_probe *p, __u32 idx, struct sp_ca
 		sp_poll_clear(p, c, pid_tgid);
 	if (p->flags & SP_P_ON_CHANGE && at_return && !sp_poll_changed(p, c, pid_tgid))
 		return 0;
-	if (p->flags & SP_P_FRAMES) {
-		if (sp_frame_next(p, c, (__u32)pid_tgid, idx, &fr))
-			sp_emit(p, idx, c, pid_tgid, &fr);
+	if (p->flags & SP_P_FRAMES && !sp_frame_next(p, c, (__u32)pid_tgid, idx, &fr))
 		return 0;
-	}
-	sp_emit(p, idx, c, pid_tgid, 0);
+	sp_emit(p, idx, c, pid_tgid, &fr);
 	return 0;
-}
-
-static __noinline int sp_return(struct pt_regs *ctx, const struct sp_probe *p, __u32 idx, __u64 sp)
-{
-	struct sp_call c = {.sp = sp, .ret = sp_reg_ret(ctx)};
-	__u64 pid_tgid;
-
-	/* The first look of all: some functions answer "nothing" 60,000 times a second. */
-	if (p->flags & SP_P_DROP_NEGATIVE && (__s32)c.ret < 0)
-		return 0;
-	pid_tgid = sp_pid_tgid();
-	if (p->nsaved && !sp_call_saved(pid_tgid, idx, sp, &c))
-		return 0;
-	return sp_event(p, idx, &c, pid_tgid, true);
 }
 
 SEC("uprobe")
 int hit(struct pt_regs *ctx)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx);
+	__u64 cookie = bpf_get_attach_cookie(ctx), pid_tgid;
 	__u32 idx = SP_COOKIE_PROBE(cookie), site = SP_COOKIE_SITE(cookie);
 	const struct sp_probe *p = bpf_map_lookup_elem(&sp_probes, &idx);
 	struct sp_call c = {};
 
 	if (!p)
 		return 0;
-	if (site == SP_SITE_RET)
-		return sp_return(ctx, p, idx, sp_reg_sp(ctx));
-	sp_call_entry(ctx, SP_COOKIE_SHIFT(cookie), &c);
-	if (site == SP_SITE_SAVE) {
-		sp_call_save(&c, sp_pid_tgid(), idx, p->nsaved);
+	c.ret = sp_reg_ret(ctx);
+	/* The first look of all: some functions answer "nothing" 60,000 times a second. */
+	if (site == SP_SITE_RET && p->flags & SP_P_DROP_NEGATIVE && (__s32)c.ret < 0)
 		return 0;
+	pid_tgid = sp_pid_tgid();
+	if (site == SP_SITE_RET) {
+		c.sp = sp_reg_sp(ctx);
+		if (p->nsaved && !sp_call_saved(pid_tgid, idx, &c))
+			return 0;
+	} else {
+		sp_call_entry(ctx, SP_COOKIE_SHIFT(cookie), &c);
+		if (site == SP_SITE_SAVE) {
+			sp_call_save(&c, pid_tgid, idx, p->nsaved);
+			return 0;
+		}
 	}
-	return sp_event(p, idx, &c, sp_pid_tgid(), false);
+	return sp_event(p, idx, &c, pid_tgid, site == SP_SITE_RET);
 }
 
 SEC("uretprobe")
@@ -78,8 +70,13 @@ int hit_return(struct pt_regs *ctx)
 {
 	__u32 idx = SP_COOKIE_PROBE(bpf_get_attach_cookie(ctx));
 	const struct sp_probe *p = bpf_map_lookup_elem(&sp_probes, &idx);
+	struct sp_call c = {.ret = sp_reg_ret(ctx), .sp = sp_reg_sp(ctx) - SP_RET_POP};
+	__u64 pid_tgid;
 
-	if (!p)
+	if (!p || (p->flags & SP_P_DROP_NEGATIVE && (__s32)c.ret < 0))
 		return 0;
-	return sp_return(ctx, p, idx, sp_reg_sp(ctx) - SP_RET_POP);
+	pid_tgid = sp_pid_tgid();
+	if (p->nsaved && !sp_call_saved(pid_tgid, idx, &c))
+		return 0;
+	return sp_event(p, idx, &c, pid_tgid, true);
 }
