@@ -84,7 +84,7 @@ void frames_free(struct frames *f);
 int frames_add(struct frames *f, const struct sp_rec_hit *rec, uint64_t sock, uint32_t size,
 	       const char *data, uint16_t len, const struct message **msg);
 /* Which alternative of the probe fits the message, its captures appended; -1: none. A cut message
- * fits an alternative whose last n frames it matches, when no other alternative fits too. */
+ * fits an alternative whose end it is, when that has an address or a literal to vouch for it. */
 int frames_match(const struct profile_probe *probe, const struct message *msg,
 		 struct captures *caps);
 

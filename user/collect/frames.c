@@ -135,55 +135,54 @@ static int match_whole(const struct profile_probe *probe, const struct message *
 	return -1;
 }
 
-/* A cut message of an open-ended alternative has no length to tell it by: it needs a literal. */
-static bool has_literal(const struct evt_match *m, int first)
+/* Digits and free bytes alone fit the end of anything: an address or a literal must vouch for it.
+ */
+static bool distinctive(const struct evt_match *m, int first)
 {
 	for (int i = first; i < m->nframes; i++)
-		if (m->frames[i].nparts == 1 && !m->frames[i].any &&
-		    !m->frames[i].part[0].is_capture)
-			return true;
+		for (int k = 0; k < m->frames[i].nparts; k++)
+			if (!m->frames[i].part[k].is_capture ||
+			    m->frames[i].part[k].shape == PAT_IP)
+				return true;
 	return false;
 }
 
-/* Which of the alternatives with (or without) a known end fits the end of one; -1 none, -2 several.
- */
-static int match_cut_kind(const struct profile_probe *probe, const struct message *msg, bool open,
-			  struct captures *caps)
-{
-	struct captures found = *caps, one;
-	int which = -1;
-
-	for (int i = 0; i < probe->nmatch; i++) {
-		const struct evt_match *m = &probe->match[i];
-		int first = open ? 1 : m->nframes - msg->n;
-
-		if (m->frames_open != open || first < 1)
-			continue;
-		if (open && (msg->n < m->nframes - 1 || !has_literal(m, first)))
-			continue;
-		one = *caps;
-		if (!fits(m, msg, first, &one))
-			continue;
-		if (which >= 0)
-			return -2;
-		which = i;
-		found = one;
-	}
-	if (which >= 0)
-		*caps = found;
-	return which;
-}
-
-/* Begun before the attach: the shape must be that of the end of one alternative, and of one only.
+/*
+ * Begun before the attach: the shape must be that of the end of an alternative. The thread was
+ * waiting inside one call, so of an alternative without a known end just the first frame is
+ * missing. Of several that fit, the one that says most (most frames) wins; if two with different
+ * roles say the same, none.
  */
 static int match_cut(const struct profile_probe *probe, const struct message *msg,
 		     struct captures *caps)
 {
-	int which = match_cut_kind(probe, msg, false, caps);
+	struct captures found = *caps, one;
+	int which = -1;
+	bool doubt = false;
 
-	if (which == -1)
-		which = match_cut_kind(probe, msg, true, caps);
-	return which < 0 ? -1 : which;
+	for (int i = 0; i < probe->nmatch; i++) {
+		const struct evt_match *m = &probe->match[i];
+		int first = m->frames_open ? 1 : m->nframes - msg->n;
+
+		if (first < 1 || first >= m->nframes || msg->n < m->nframes - first)
+			continue;
+		if (which >= 0 && m->nframes < probe->match[which].nframes)
+			continue;
+		one = *caps;
+		if (!distinctive(m, first) || !fits(m, msg, first, &one))
+			continue;
+		if (which >= 0 && m->nframes == probe->match[which].nframes) {
+			doubt |= m->event.role != probe->match[which].event.role;
+			continue;
+		}
+		which = i;
+		doubt = false;
+		found = one;
+	}
+	if (which < 0 || doubt)
+		return -1;
+	*caps = found;
+	return which;
 }
 
 int frames_match(const struct profile_probe *probe, const struct message *msg,
