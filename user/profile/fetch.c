@@ -41,6 +41,14 @@ const struct type_info *type_by_name(const char *name, size_t len)
 	return NULL;
 }
 
+const char *type_name(uint8_t type, bool is_hex)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (types[i].type == type && types[i].is_hex == is_hex)
+			return types[i].name;
+	return "?";
+}
+
 void type_names(char *buf, size_t len)
 {
 	size_t at = 0;
@@ -285,77 +293,4 @@ int fetch_compile(const char *expr, const char *type, uint16_t max, bool at_retu
 	if (!strcmp(expr, "$comm"))
 		return no(&c, "$comm is not supported: events carry their thread anyway");
 	return expression(&c, expr, colon ? (size_t)(colon - expr) : strlen(expr));
-}
-
-/* ---- in words ------------------------------------------------------------------------------ */
-
-struct text {
-	char *buf;
-	size_t len, at;
-};
-
-__attribute__((format(printf, 2, 3))) static void put(struct text *t, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	if (t->at >= t->len)
-		return;
-	va_start(ap, fmt);
-	n = vsnprintf(t->buf + t->at, t->len - t->at, fmt, ap);
-	va_end(ap);
-	t->at += n > 0 ? (size_t)n : 0;
-}
-
-static void put_op(struct text *t, const struct sp_op *op)
-{
-	switch (op->code) {
-	case SP_OP_ARG:
-		put(t, "arg%d", op->n);
-		break;
-	case SP_OP_RET:
-		put(t, "return value");
-		break;
-	case SP_OP_STACK:
-		put(t, "stack word %d", op->n);
-		break;
-	case SP_OP_SP:
-		put(t, "stack pointer");
-		break;
-	case SP_OP_IMM:
-		put(t, "%d", op->imm);
-		break;
-	case SP_OP_DEREF:
-		put(t, ", pointer at %+d", op->imm);
-		break;
-	case SP_OP_ADD:
-		put(t, ", %+d", op->imm);
-		break;
-	default:
-		break;
-	}
-}
-
-static const char *type_name(uint8_t type)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-		if (types[i].type == type)
-			return types[i].name;
-	return "?";
-}
-
-void fetch_print(const struct sp_fetch *f, char *buf, size_t len)
-{
-	struct text t = {.buf = buf, .len = len};
-
-	if (len)
-		buf[0] = '\0';
-	for (int i = 0; i < f->nops; i++)
-		put_op(&t, &f->op[i]);
-	if (f->type >= SP_T_STRING)
-		put(&t, ", %s at %+d, at most %u bytes", type_name(f->type), f->off, f->max);
-	else if (f->flags & SP_F_MEM)
-		put(&t, ", %s at %+d", type_name(f->type), f->off);
-	else
-		put(&t, " as %s", type_name(f->type));
 }

@@ -112,7 +112,17 @@ static int read_place(const struct reader *r, const struct ynode *map, struct pr
 	return rc;
 }
 
-/* The argument that a key names. composite: which of the two kinds it must be. */
+static int programs_of(const struct profile_probe *p, int arg)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->prog.nfetch; i++)
+		n += p->prog.fetch[i].arg == arg;
+	return n;
+}
+
+/* The argument that a key names. composite: which of the two kinds it must be. The kernel side
+ * needs its value before the record is made, and takes no alternatives there. */
 static int read_arg_ref(const struct reader *r, const struct ynode *n, const char *what,
 			const struct profile_probe *p, bool composite, uint8_t *out)
 {
@@ -129,6 +139,10 @@ static int read_arg_ref(const struct reader *r, const struct ynode *n, const cha
 	if (p->args[arg].is_composite != composite)
 		return bad_at(r, n->mark, "%s: argument %s must be a %s", what, text,
 			      composite ? "message (type zmqmsg)" : "number");
+	if (programs_of(p, arg) != 1)
+		return bad_at(r, n->mark,
+			      "%s: argument %s must have one fetch, without alternatives or if",
+			      what, text);
 	*out = (uint8_t)arg;
 	return 0;
 }

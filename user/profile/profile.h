@@ -74,6 +74,8 @@ int pattern_compile(struct pattern *p, const char *text, bool room_u64, char *wh
 bool pattern_match(const struct pattern *p, const char *s, size_t len, size_t full_len,
 		   struct captures *caps);
 void pattern_free(struct pattern *p);
+/* As it was written, with every shape spelled out. */
+void pattern_print(const struct pattern *p, char *buf, size_t len);
 const struct capture *captures_find(const struct captures *caps, const char *name);
 
 /* ---- what an event is made of ------------------------------------------------------------- */
@@ -213,6 +215,8 @@ int duration_parse(const char *text, uint64_t *ns);
 /* Compile one fetch expression ("+24($arg7)") of a type ("stdstring") into f; -EINVAL + why. */
 int fetch_compile(const char *expr, const char *type, uint16_t max, bool at_return,
 		  struct sp_fetch *f, char *why, size_t why_len);
+/* "x64" and so on; is_hex: the x of two types of one size. "?": unknown. */
+const char *type_name(uint8_t type, bool is_hex);
 /* The ops in words, for `silentpin check`. */
 void fetch_print(const struct sp_fetch *f, char *buf, size_t len);
 

@@ -17,6 +17,9 @@ int bad_at(const struct reader *r, struct profile_mark mark, const char *fmt, ..
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
+	for (char *p = what; *p; p++) /* a quoted word may hold anything: one line, no escapes */
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
 	return sp_err_set(r->err, SP_EXIT_USAGE, -EINVAL, "%s:%d:%d: %s", r->file, mark.line,
 			  mark.col, what);
 }

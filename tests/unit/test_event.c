@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "event/event.h"
+
+static void names(void **state)
+{
+	for (int i = ROLE_NONE + 1; i < ROLE_MAX; i++)
+		assert_int_equal(sp_role_parse(sp_role_name(i)), i);
+	for (int i = STAGE_NONE + 1; i < SP_STAGE_MAX; i++)
+		assert_int_equal(sp_stage_parse(sp_stage_name(i)), i);
+	assert_int_equal(sp_role_parse("none"), ROLE_NONE);
+	assert_int_equal(sp_role_parse("POST"), ROLE_NONE);
+	assert_int_equal(sp_role_parse(""), ROLE_NONE);
+	assert_int_equal(sp_stage_parse("inflights"), STAGE_NONE);
+	assert_string_equal(sp_role_name(99), "none");
+	assert_string_equal(sp_stage_name(99), "none");
+	assert_string_equal(sp_stage_name(STAGE_INFLIGHT), "inflight");
+}
+
+static void is(const struct sp_event *ev, const char *words)
+{
+	char buf[200];
+
+	sp_event_describe(ev, buf, sizeof(buf));
+	assert_string_equal(buf, words);
+}
+
+static void described(void **state)
+{
+	struct sp_event ev;
+
+	sp_event_init(&ev);
+	ev.role = ROLE_POST;
+	strcpy(ev.kind, "kv");
+	ev.chunk = 2;
+	ev.last = 1;
+	ev.status = OPS_BUSY;
+	ev.code = 1;
+	is(&ev, "post kv chunk 2 last");
+	ev.part = 1;
+	ev.parts = 4;
+	ev.rank = 3;
+	ev.flags = EV_CREATED;
+	is(&ev, "create kv chunk 2 last part 1 of 4 rank 3");
+	ev.status = OPS_ERROR;
+	ev.code = -3;
+	strcpy(ev.note, "backend error");
+	is(&ev, "create kv chunk 2 last part 1 of 4 rank 3 failed: error -3 (backend error)");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_POST;
+	ev.op = 0x7f1234;
+	is(&ev, "post of op 0x7f1234");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_ANNOUNCE;
+	strcpy(ev.peer, "10.0.0.7:41231");
+	strcpy(ev.agent, "decode-0");
+	ev.need = 2;
+	is(&ev, "announce from 10.0.0.7:41231 (need 2)");
+	ev.flags = EV_NODATA | EV_CUT;
+	is(&ev, "announce from 10.0.0.7:41231 (need 2) (takes no data) (began before the attach)");
+	ev.peer[0] = '\0';
+	ev.flags = 0;
+	is(&ev, "announce from decode-0 (need 2)");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_STATUS;
+	ev.op = 0x7f00;
+	ev.status = OPS_DONE;
+	is(&ev, "status done of op 0x7f00");
+	ev.status = OPS_BUSY;
+	ev.code = 1;
+	is(&ev, "status in progress of op 0x7f00");
+	ev.status = OPS_ERROR;
+	ev.code = -10;
+	strcpy(ev.note, "remote disconnect");
+	is(&ev, "status error -10 of op 0x7f00 (remote disconnect)");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_ABORT;
+	is(&ev, "abort");
+	strcpy(ev.peer, "10.0.0.7:1");
+	is(&ev, "abort from 10.0.0.7:1");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_CLOSE;
+	ev.op = 16;
+	is(&ev, "close of op 0x10");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_LOSS;
+	ev.code = 12;
+	strcpy(ev.kind, "ring full");
+	is(&ev, "loss of 12 events (ring full)");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_STALL;
+	ev.code = 1500000000;
+	is(&ev, "stall of the watcher for 1.5 s");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_THREAD;
+	ev.tid = 77;
+	is(&ev, "thread 77 exited");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_TARGET;
+	strcpy(ev.kind, "lib");
+	strcpy(ev.note, "libnixl.so");
+	ev.flags = EV_GAP;
+	is(&ev, "target lib (what ran before was not seen) (libnixl.so)");
+}
+
+/* Every length: cut, never beyond the buffer, always ended. */
+static void cut(void **state)
+{
+	struct sp_event ev;
+	char whole[200], buf[200];
+
+	sp_event_init(&ev);
+	ev.role = ROLE_ANNOUNCE;
+	memset(ev.peer, 'p', sizeof(ev.peer) - 1);
+	memset(ev.note, 'n', sizeof(ev.note) - 1);
+	ev.need = 2147483647;
+	ev.flags = EV_CUT | EV_NODATA;
+	sp_event_describe(&ev, whole, sizeof(whole));
+	for (size_t len = 0; len <= sizeof(buf); len++) {
+		memset(buf, '#', sizeof(buf));
+		sp_event_describe(&ev, buf, len);
+		if (len) {
+			assert_true(strlen(buf) < len);
+			assert_memory_equal(buf, whole, strlen(buf) ? strlen(buf) - 1 : 0);
+		}
+		if (len < sizeof(buf))
+			assert_int_equal(buf[len], '#');
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names),
+		cmocka_unit_test(described),
+		cmocka_unit_test(cut),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
