@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the store holds in memory between two writes. Caller's thread only, until handed over. */
+#ifndef SP_STORE_BUFFER_H
+#define SP_STORE_BUFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/model.h"
+
+/* Ascending numbers, one to two bytes each: the events of an open life, so that they can be dropped
+ * when it ends healthy. */
+struct seqs {
+	uint8_t *buf;
+	uint32_t len, cap;
+	uint64_t first, last; /* 0: empty */
+};
+bool seqs_add(struct seqs *s, uint64_t seq); /* false: out of memory */
+/* Walk: *at and *seq start at 0. */
+bool seqs_next(const struct seqs *s, uint32_t *at, uint64_t *seq);
+void seqs_free(struct seqs *s);
+
+enum { PT_ROOM, PT_KIND, PT_PEER, PT_AGENT, PT_RID, PT_NOTE, PT_MAX };
+
+/* An event waiting to be written. */
+struct pending_event {
+	uint64_t ns, op, life; /* life: the life's row, 0 none */
+	int64_t code;
+	uint32_t pid, tid, covers;
+	int32_t chunk, part, parts, need;
+	int16_t probe, rank;
+	uint8_t role, status, flags;
+	int8_t last;
+	uint8_t len[PT_MAX]; /* lengths of the texts, without their NULs */
+	char text[];         /* all of them, NUL-terminated, in order */
+};
+
+/* A life as it was last seen, waiting to be written. */
+struct life_ref;
+struct life_row {
+	struct life_row *next;
+	struct life_ref *ref; /* while the life is open and the row in the front batch */
+	uint64_t row, opened_ns, progress_ns, last_ns, ended_ns, first_seq, last_seq;
+	uint64_t stage_at[SP_STAGE_MAX]; /* begun since the last row, 0: not */
+	char *verdict;                   /* JSON; NULL: as before */
+	uint32_t pid, life, events;
+	uint8_t stage, outcome, cause, confidence;
+	bool stuck, uncertain, late, fake, ever_stuck, kept;
+	char room[SP_ROOM_MAX], rid[64], peer[64];
+};
+
+struct alert_row {
+	struct alert_row *next;
+	uint64_t id, ns, age_ns, idle_ns, stalled_ns, lost;
+	uint32_t pid, tid, life;
+	uint8_t type, stage, cause, confidence, outcome;
+	int8_t pin;
+	char room[SP_ROOM_MAX], what[64], note[64];
+};
+
+/* Hangs on model_life.user. */
+struct life_ref {
+	uint64_t row;
+	struct seqs seqs;
+	uint32_t events, verdict_sum;
+	uint8_t stage, cause, confidence; /* cause, confidence: of the last verdict it had */
+	struct life_row *pending;         /* in the front batch */
+};
+
+struct batch {
+	struct pending_event **ev; /* [head, n); NULL: dropped; ev[i] has number base + i */
+	size_t head, n, cap;
+	uint64_t base;
+	struct life_row *lives, **lives_tail;
+	struct alert_row *alerts, **alerts_tail;
+	uint64_t *del; /* numbers of written events that are to go */
+	size_t ndel, cap_del;
+	size_t bytes;
+	uint64_t model_ns, lost; /* lost: of the session, up to now */
+	bool end;
+};
+struct batch *batch_new(uint64_t base);
+void batch_free(struct batch *b);
+bool batch_empty(const struct batch *b);
+bool batch_event(struct batch *b, const struct sp_event *ev, uint64_t life_row, const char *room);
+struct life_row *batch_life(struct batch *b);   /* a new row at the end; NULL: out of memory */
+struct alert_row *batch_alert(struct batch *b); /* same */
+/* The event with this number is not wanted any more: from memory, or from the file. */
+void batch_unwant(struct batch *b, uint64_t seq);
+/* Give up the oldest until at most bytes are held; returns how many events and rows went. */
+uint64_t batch_trim(struct batch *b, size_t bytes);
+/* Put older's rows (not its events) before those of b and free older. */
+void batch_take_rows(struct batch *b, struct batch *older);
+void batch_free_rows(struct batch *b);                /* lives, alerts, del: they are written */
+void batch_free_events(struct batch *b, size_t upto); /* ev[head..upto) are written */
+
+/* verdict.c */
+char *verdict_json(const struct model_verdict *v); /* malloc'ed */
+int verdict_parse(const char *json, struct model_verdict *v);
+uint32_t verdict_sum(const struct model_verdict *v); /* never 0; equal for equal verdicts */
+
+/* Names in the table alert. */
+const char *alert_type_name(enum model_alert_type t);
+
+#endif
