@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "store/buffer.h"
+#include "store/store.h"
 
 bool seqs_add(struct seqs *s, uint64_t seq)
 {

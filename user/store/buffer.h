@@ -100,7 +100,4 @@ char *verdict_json(const struct model_verdict *v); /* malloc'ed */
 int verdict_parse(const char *json, struct model_verdict *v);
 uint32_t verdict_sum(const struct model_verdict *v); /* never 0; equal for equal verdicts */
 
-/* Names in the table alert. */
-const char *alert_type_name(enum model_alert_type t);
-
 #endif

@@ -57,6 +57,8 @@ void store_stats(const struct store *s, struct store_stats *st);
 /* Write the rest and the session's end marker. Waits for a slow disk, but at most ten seconds. */
 void store_close(struct store *s, uint64_t now_ns);
 
+const char *alert_type_name(enum model_alert_type t); /* "stuck", ... */
+
 /* ---- reading ------------------------------------------------------------------------------ */
 /*
  * A recording is read as it was at rec_open: one snapshot. Errors in a file (exit code 2) are told
