@@ -174,10 +174,9 @@ static int read_arg(const struct reader *r, const struct ynode *map, struct prof
 		rc = read_text(r, n, "type", &a.type);
 	n = rc ? NULL : ynode_get(map, "max");
 	if (n) {
-		rc = read_u64(r, n, "max", UINT16_MAX, &max);
-		if (!rc && !max)
-			rc = bad_at(r, n->mark, "max must be 1 to %d", SP_SLOT_MAX);
-		if (!rc)
+		if (read_u64(r, n, "max", SP_SLOT_MAX, &max) || !max)
+			rc = bad_at(r, n->mark, "max must be a number from 1 to %d", SP_SLOT_MAX);
+		else
 			a.max = (uint16_t)max;
 	}
 	if (rc)

@@ -314,20 +314,20 @@ static int check_role(const struct reader *r, const struct profile_probe *p,
 		if (room)
 			return 0;
 		return bad_at(r, ev->mark,
-			      "a %s event needs a room: capture {room} or name an argument room",
+			      "role %s needs a room: capture {room} or name an argument room",
 			      sp_role_name(ev->role));
 	case ROLE_POST:
 	case ROLE_CLOSE:
 	case ROLE_STATUS:
 		if (!room && !op)
 			return bad_at(r, ev->mark,
-				      "a %s event needs a room or an op: capture {room} or name an "
+				      "role %s needs a room or an op: capture {room} or name an "
 				      "argument op",
 				      sp_role_name(ev->role));
 		if (ev->role != ROLE_STATUS || field_get(ev, "status") || field_get(ev, "error"))
 			return 0;
 		return bad_at(r, ev->mark,
-			      "a status event needs status: ARGUMENT, whose value is the status");
+			      "role status needs status: ARGUMENT, whose value is the status");
 	default:
 		return 0;
 	}

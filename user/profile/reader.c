@@ -29,31 +29,35 @@ int no_memory(const struct reader *r)
 	return sp_err_set(r->err, SP_EXIT_FAIL, -ENOMEM, "%s: out of memory", r->file);
 }
 
-/* Levenshtein distance, for words shorter than 32; longer ones are never near. */
+/*
+ * Edits from a to b: a letter more, less or other, or two neighbours swapped. For words shorter
+ * than 32; longer ones are never near.
+ */
 static size_t distance(const char *a, const char *b)
 {
-	size_t row[32], la = strlen(a), lb = strlen(b);
+	size_t rows[3][32], la = strlen(a), lb = strlen(b);
 
-	if (la >= ARRAY_SIZE(row) || lb >= ARRAY_SIZE(row))
+	if (la >= ARRAY_SIZE(rows[0]) || lb >= ARRAY_SIZE(rows[0]))
 		return SIZE_MAX;
-	for (size_t j = 0; j <= lb; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= la; i++) {
-		size_t diagonal = row[0];
+	for (size_t i = 0; i <= la; i++) {
+		size_t *row = rows[i % 3], *up = rows[(i + 2) % 3], *up2 = rows[(i + 1) % 3];
 
-		row[0] = i;
-		for (size_t j = 1; j <= lb; j++) {
-			size_t best = diagonal + (a[i - 1] != b[j - 1]);
-
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
+		for (size_t j = 0; j <= lb; j++) {
+			if (!i || !j) {
+				row[j] = i + j;
+				continue;
+			}
+			row[j] = up[j - 1] + (a[i - 1] != b[j - 1]);
+			if (up[j] + 1 < row[j])
+				row[j] = up[j] + 1;
+			if (row[j - 1] + 1 < row[j])
+				row[j] = row[j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    up2[j - 2] + 1 < row[j])
+				row[j] = up2[j - 2] + 1;
 		}
 	}
-	return row[lb];
+	return rows[la % 3][lb];
 }
 
 void suggest(const char *word, const char *const words[], char *buf, size_t len)

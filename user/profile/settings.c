@@ -7,6 +7,9 @@
 #include "profile/profile_priv.h"
 #include "util/cleanup.h"
 
+#define LIBRARIES_MAX  64
+#define CODE_NAMES_MAX 256
+
 static int read_process_match(const struct reader *r, const struct ynode *map)
 {
 	static const char *const keys[] = {"cmdline", NULL};
@@ -187,6 +190,9 @@ static int read_code_names(const struct reader *r, const struct ynode *map)
 
 	if (rc || !map->n)
 		return rc;
+	if (map->n > CODE_NAMES_MAX)
+		return bad_at(r, ynode_key(map, CODE_NAMES_MAX)->mark, "names: more than %d",
+			      CODE_NAMES_MAX);
 	p->status.names = calloc(map->n, sizeof(*p->status.names));
 	if (!p->status.names)
 		return no_memory(r);
@@ -276,6 +282,9 @@ static int read_libraries(const struct reader *r, const struct ynode *map)
 		return rc;
 	if (!map->n)
 		return bad_at(r, map->mark, "libraries: empty: name at least one");
+	if (map->n > LIBRARIES_MAX)
+		return bad_at(r, ynode_key(map, LIBRARIES_MAX)->mark, "libraries: more than %d",
+			      LIBRARIES_MAX);
 	p->libs = calloc(map->n, sizeof(*p->libs));
 	if (!p->libs)
 		return no_memory(r);

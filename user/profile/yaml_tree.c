@@ -252,6 +252,10 @@ int ytree_parse(struct ytree *t, const char *name, const char *text, size_t len,
 	int rc;
 
 	memset(t, 0, sizeof(*t));
+	if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) { /* libyaml would count it as a column */
+		b.text = text += 3;
+		b.len = len -= 3;
+	}
 	if (!yaml_parser_initialize(&b.parser))
 		return out_of_memory(&b);
 	yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
