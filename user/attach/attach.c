@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/features.h"
+#include "attach/watched.h"
+#include "util/clock.h"
+
+void attach_notify(const struct attach *a, const struct attach_notice *n)
+{
+	if (a->fn)
+		a->fn(a->ctx, n);
+}
+
+static void notify(const struct attach *a, enum attach_what what, uint64_t ns,
+		   const struct watched *w, uint32_t ppid)
+{
+	struct attach_notice n = {
+		.what = what,
+		.ns = ns,
+		.pid = (uint32_t)w->id.pid,
+		.ppid = ppid,
+		.n = watched_probes(w),
+	};
+
+	if (target_cmdline(w->id.pid, n.text, sizeof(n.text)))
+		n.text[0] = 0;
+	attach_notify(a, &n);
+}
+
+int attach_open(const struct profile *p, const struct attach_opts *o, attach_notice_fn fn,
+		void *ctx, struct attach **out, struct sp_err *err)
+{
+	struct attach *a = calloc(1, sizeof(*a));
+	int rc;
+
+	*out = NULL;
+	if (!a)
+		return sp_err_set(err, SP_EXIT_FAIL, -ENOMEM, "out of memory");
+	a->profile = p;
+	a->opts = *o;
+	a->fn = fn;
+	a->ctx = ctx;
+	rc = features_basic(&a->features);
+	if (rc) {
+		sp_err_set(err, SP_EXIT_FAIL, rc, "%s", a->features.why_bpf);
+		free(a);
+		return rc;
+	}
+	rc = bpfload_open(p, o, &a->features, &a->bpf, err);
+	if (rc) {
+		free(a);
+		return rc;
+	}
+	*out = a;
+	return 0;
+}
+
+static void watched_free(struct watched *w)
+{
+	target_close(&w->id);
+	free(w);
+}
+
+void attach_close(struct attach *a)
+{
+	struct links all = {0};
+
+	if (!a)
+		return;
+	for (int i = 0; i < a->nwatched; i++) {
+		struct watched *w = a->watched[i];
+
+		for (int k = 0; k < w->nlib; k++) {
+			for (int l = 0; l < w->lib[k].links.n; l++)
+				links_add(&all, w->lib[k].links.fd[l]);
+			free(w->lib[k].links.fd);
+			free(w->lib[k].err);
+		}
+		free(w->lib);
+		watched_free(w);
+	}
+	links_close_all(&all, 1);
+	for (int i = 0; i < a->nplan; i++)
+		plan_free(a->plan[i]);
+	bpfload_close(&a->bpf);
+	free(a->watched);
+	free(a->plan);
+	free(a);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static struct watched *find(const struct attach *a, uint32_t pid)
+{
+	for (int i = 0; i < a->nwatched; i++)
+		if ((uint32_t)a->watched[i]->id.pid == pid)
+			return a->watched[i];
+	return NULL;
+}
+
+static int add_watched(struct attach *a, pid_t pid, struct watched **out, struct sp_err *err)
+{
+	struct watched **grown = realloc(a->watched, sizeof(*grown) * (size_t)(a->nwatched + 1));
+	struct watched *w = calloc(1, sizeof(*w));
+	int rc;
+
+	if (grown)
+		a->watched = grown;
+	if (!grown || !w) {
+		free(w);
+		return sp_err_set(err, SP_EXIT_FAIL, -ENOMEM, "out of memory");
+	}
+	rc = target_open(pid, &w->id, err);
+	if (!rc) {
+		rc = bpfload_target(&a->bpf, (uint32_t)pid, true);
+		if (rc) {
+			target_close(&w->id);
+			sp_err_set(err, SP_EXIT_FAIL, rc, "process %d: cannot be watched: %s", pid,
+				   strerror(-rc));
+		}
+	}
+	if (rc) {
+		free(w);
+		return rc;
+	}
+	w->born_ns = mono_ns();
+	a->watched[a->nwatched++] = w;
+	*out = w;
+	return 0;
+}
+
+/* Its links, what the kernel keeps for it, and itself. */
+static void remove_watched(struct attach *a, struct watched *w)
+{
+	bpfload_target(&a->bpf, (uint32_t)w->id.pid, false);
+	bpfload_forget_process(&a->bpf, (uint32_t)w->id.pid);
+	watched_drop_libs(w);
+	for (int i = 0; i < a->nwatched; i++)
+		if (a->watched[i] == w) {
+			a->watched[i] = a->watched[--a->nwatched];
+			break;
+		}
+	watched_free(w);
+}
+
+static void exited(struct attach *a, struct watched *w, uint64_t ns)
+{
+	struct attach_notice n = {.what = NOTICE_EXITED, .ns = ns, .pid = (uint32_t)w->id.pid};
+
+	remove_watched(a, w);
+	attach_notify(a, &n);
+}
+
+static int add_fail(int rc, pid_t pid, struct sp_err *err)
+{
+	if (rc == -EPERM)
+		return sp_err_set(err, SP_EXIT_NOATTACH, rc,
+				  "process %d: not permitted: run as root, or give CAP_SYS_PTRACE "
+				  "(its memory maps), CAP_BPF and CAP_PERFMON (its probes)",
+				  pid);
+	if (rc == -ESRCH)
+		return sp_err_set(err, SP_EXIT_USAGE, rc,
+				  "process %d: has ended: attach while it runs", pid);
+	return sp_err_set(err, SP_EXIT_FAIL, rc, "process %d: cannot be attached: %s", pid,
+			  strerror(-rc));
+}
+
+int attach_add(struct attach *a, pid_t pid, struct sp_err *err)
+{
+	struct watched *w = find(a, (uint32_t)pid);
+	int rc;
+
+	if (w)
+		return watched_probes(w);
+	rc = add_watched(a, pid, &w, err);
+	if (rc)
+		return rc;
+	rc = watched_scan(a, w);
+	if (rc == 0 && watched_link_error(w) == -EPERM)
+		rc = -EPERM;
+	if (rc < 0) {
+		remove_watched(a, w);
+		return add_fail(rc, pid, err);
+	}
+	notify(a, NOTICE_ATTACHED, mono_ns(), w, 0);
+	return rc;
+}
+
+/* Scan a process that is watched already; what comes in place is told library by library. */
+static void rescan(struct attach *a, struct watched *w)
+{
+	int had = w->nlib;
+
+	if (watched_scan(a, w) < 0)
+		return; /* gone: the next tick sees it */
+	for (int i = had; i < w->nlib; i++) {
+		struct attach_notice n = {
+			.what = NOTICE_LIB,
+			.ns = mono_ns(),
+			.pid = (uint32_t)w->id.pid,
+			.n = w->lib[i].good,
+			.gap = true, /* it was mapped before this scan, and may have run */
+		};
+
+		snprintf(n.text, sizeof(n.text), "%s", w->lib[i].plan->path);
+		if (n.n)
+			attach_notify(a, &n);
+	}
+}
+
+static bool scan_is_due(const struct watched *w, uint64_t now)
+{
+	if (w->borrowed || now < w->due_ns)
+		return false;
+	return now >= w->forced_ns || target_pages(w->id.pid) != w->pages;
+}
+
+static void forget_threads(struct attach *a, uint64_t now)
+{
+	if (a->ngone == 0 || (now < a->forget_ns && a->ngone < GONE_MAX))
+		return;
+	bpfload_forget_threads(&a->bpf, a->gone, a->ngone);
+	a->ngone = 0;
+	a->forget_ns = now + NS_PER_SEC;
+}
+
+void attach_tick(struct attach *a)
+{
+	uint64_t now = mono_ns();
+
+	for (int i = a->nwatched - 1; i >= 0; i--) {
+		struct watched *w = a->watched[i];
+
+		if (!target_alive(&w->id))
+			exited(a, w, now);
+		else if (scan_is_due(w, now))
+			rescan(a, w);
+	}
+	forget_threads(a, now);
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static void on_fork(struct attach *a, const struct sp_rec_hit *rec)
+{
+	uint32_t child = (uint32_t)rec->val[0];
+	const struct watched *parent = find(a, rec->h.pid);
+	struct watched *w;
+
+	if (!child || find(a, child))
+		return;
+	if (add_watched(a, (pid_t)child, &w, NULL)) {
+		bpfload_target(&a->bpf, child, false); /* it has ended already */
+		return;
+	}
+	w->borrowed = rec->val[1];
+	if (!w->borrowed && parent)
+		watched_inherit(a, w, parent);
+	notify(a, NOTICE_FORK, rec->h.ns, w, rec->h.pid);
+}
+
+static void on_exec(struct attach *a, const struct sp_rec_hit *rec)
+{
+	struct watched *w = find(a, rec->h.pid);
+
+	if (!w)
+		return;
+	watched_drop_libs(w);
+	bpfload_forget_process(&a->bpf, rec->h.pid);
+	w->borrowed = false;
+	w->born_ns = rec->h.ns;
+	w->due_ns = 0;
+	w->pages = 0;
+	notify(a, NOTICE_EXEC, rec->h.ns, w, 0);
+	rescan(a, w);
+}
+
+static void on_exit_thread(struct attach *a, const struct sp_rec_hit *rec)
+{
+	struct watched *w = find(a, rec->h.pid);
+
+	if (a->ngone == GONE_MAX)
+		forget_threads(a, mono_ns());
+	a->gone[a->ngone++] = rec->h.tid;
+	if (w && rec->val[0])
+		exited(a, w, rec->h.ns);
+}
+
+void attach_record(struct attach *a, const struct sp_rec_hit *rec)
+{
+	if (rec->h.type == SP_REC_FORK)
+		on_fork(a, rec);
+	else if (rec->h.type == SP_REC_EXEC)
+		on_exec(a, rec);
+	else if (rec->h.type == SP_REC_EXIT)
+		on_exit_thread(a, rec);
+}
+
+/* ---- what others ask ------------------------------------------------------------------------- */
+
+int attach_targets(const struct attach *a)
+{
+	return a->nwatched;
+}
+
+int attach_probes(const struct attach *a)
+{
+	int n = 0;
+
+	for (int i = 0; i < a->nwatched; i++)
+		n += watched_probes(a->watched[i]);
+	return n;
+}
+
+enum attach_backend attach_backend_used(const struct attach *a)
+{
+	return a->bpf.progs.backend;
+}
+
+int attach_ring_fd(const struct attach *a)
+{
+	return bpfload_ring_fd(&a->bpf);
+}
+
+bool attach_has_seq(const struct attach *a)
+{
+	return a->bpf.seq;
+}
+
+int attach_counters(const struct attach *a, uint64_t out[SP_C_MAX])
+{
+	bpfload_counters(&a->bpf, out);
+	return 0;
+}
+
+bool attach_last_poll(const struct attach *a, uint32_t pid, uint64_t op, struct sp_poll *out)
+{
+	return bpfload_last_poll(&a->bpf, pid, op, out);
+}

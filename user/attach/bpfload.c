@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attach/bpfload.h"
+#include "attach/features.h"
+#include "silentpin.skel.h"
+#include "util/log.h"
+
+#define RING_BYTES   (16u << 20)
+#define WAKE_BACKLOG (64u << 10) /* bytes; measured: facts in docs/performance.md */
+
+static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char line[1024];
+	size_t n;
+
+	if (level == LIBBPF_DEBUG || sp_verbosity < SP_DEBUG)
+		return 0;
+	vsnprintf(line, sizeof(line), fmt, ap);
+	n = strlen(line);
+	if (n && line[n - 1] == '\n')
+		line[n - 1] = 0;
+	pr_debug("%s", line);
+	return 0;
+}
+
+static int choose_backend(enum attach_backend force, struct attach_features *f, struct sp_err *err)
+{
+	if (force != BACKEND_PERF)
+		features_multi(f);
+	if (f->multi)
+		return BACKEND_MULTI;
+	if (force != BACKEND_MULTI)
+		features_perf(f);
+	if (f->perf)
+		return BACKEND_PERF;
+	if (force == BACKEND_MULTI)
+		return sp_err_set(err, SP_EXIT_FAIL, -EOPNOTSUPP,
+				  "uprobe_multi: %s: unset SILENTPIN_UPROBE", f->why_multi);
+	if (force == BACKEND_PERF)
+		return sp_err_set(err, SP_EXIT_FAIL, -EOPNOTSUPP,
+				  "perf uprobes: %s: unset SILENTPIN_UPROBE", f->why_perf);
+	return sp_err_set(err, SP_EXIT_FAIL, -EOPNOTSUPP,
+			  "no kind of uprobe works: uprobe_multi: %s; perf uprobes: %s: see "
+			  "`silentpin doctor`",
+			  f->why_multi, f->why_perf);
+}
+
+static bool has_returns(const struct profile *p)
+{
+	for (int i = 0; i < p->nprobes; i++)
+		if (p->probes[i].on == ON_RETURN)
+			return true;
+	return false;
+}
+
+static int configure(struct silentpin_bpf *skel, const struct profile *p,
+		     const struct attach_opts *o, const struct attach_features *f,
+		     enum attach_backend backend)
+{
+	uint64_t dev, ino;
+	int err;
+
+	features_pidns(&dev, &ino);
+	skel->rodata->sp_have_seq = f->seq;
+	skel->rodata->sp_follow = o->follow_children;
+	skel->rodata->sp_nprobes = (uint32_t)p->nprobes;
+	skel->rodata->sp_pidns_dev = dev;
+	skel->rodata->sp_pidns_ino = ino;
+	skel->rodata->sp_wake_backlog = WAKE_BACKLOG;
+	err = bpf_map__set_max_entries(skel->maps.sp_ring,
+				       o->ring_bytes ? o->ring_bytes : RING_BYTES);
+	bpf_program__set_autoload(skel->progs.hit_return, has_returns(p));
+	if (backend == BACKEND_MULTI) {
+		bpf_program__set_expected_attach_type(skel->progs.hit, SP_BPF_TRACE_UPROBE_MULTI);
+		bpf_program__set_expected_attach_type(skel->progs.hit_return,
+						      SP_BPF_TRACE_UPROBE_MULTI);
+	}
+	return err;
+}
+
+static int fill_probes(const struct silentpin_bpf *skel, const struct profile *p)
+{
+	int fd = bpf_map__fd(skel->maps.sp_probes);
+
+	for (uint32_t i = 0; i < (uint32_t)p->nprobes; i++)
+		if (bpf_map_update_elem(fd, &i, &p->probes[i].prog, BPF_ANY))
+			return -errno;
+	return 0;
+}
+
+static int attach_process(struct silentpin_bpf *skel)
+{
+	skel->links.on_fork = bpf_program__attach(skel->progs.on_fork);
+	skel->links.on_exec = skel->links.on_fork ? bpf_program__attach(skel->progs.on_exec) : NULL;
+	skel->links.on_exit = skel->links.on_exec ? bpf_program__attach(skel->progs.on_exit) : NULL;
+	return skel->links.on_exit ? 0 : -errno;
+}
+
+static int load_fail(int rc, struct sp_err *err)
+{
+	if (rc == -EPERM || rc == -EACCES)
+		return sp_err_set(err, SP_EXIT_FAIL, rc,
+				  "BPF programs: not permitted: run as root, or give CAP_BPF and "
+				  "CAP_PERFMON (`silentpin doctor` tells more)");
+	return sp_err_set(err, SP_EXIT_FAIL, rc,
+			  "BPF programs: cannot be loaded: %s: run with -v for the kernel's reason",
+			  strerror(-rc));
+}
+
+int bpfload_open(const struct profile *p, const struct attach_opts *o, struct attach_features *f,
+		 struct bpfload *b, struct sp_err *err)
+{
+	int backend, rc;
+
+	memset(b, 0, sizeof(*b));
+	libbpf_set_print(print_libbpf);
+	backend = choose_backend(o->force, f, err);
+	if (backend < 0)
+		return backend;
+	b->skel = silentpin_bpf__open();
+	if (!b->skel)
+		return load_fail(-errno, err);
+	rc = configure(b->skel, p, o, f, (enum attach_backend)backend);
+	if (!rc)
+		rc = silentpin_bpf__load(b->skel);
+	if (!rc)
+		rc = fill_probes(b->skel, p);
+	if (!rc)
+		rc = attach_process(b->skel);
+	if (rc) {
+		bpfload_close(b);
+		return load_fail(rc, err);
+	}
+	b->seq = f->seq;
+	b->progs.backend = (enum attach_backend)backend;
+	b->progs.hit = bpf_program__fd(b->skel->progs.hit);
+	b->progs.hit_return = has_returns(p) ? bpf_program__fd(b->skel->progs.hit_return) : -1;
+	return 0;
+}
+
+void bpfload_close(struct bpfload *b)
+{
+	if (b->skel)
+		silentpin_bpf__destroy(b->skel);
+	b->skel = NULL;
+}
+
+int bpfload_ring_fd(const struct bpfload *b)
+{
+	return bpf_map__fd(b->skel->maps.sp_ring);
+}
+
+void bpfload_counters(const struct bpfload *b, uint64_t out[SP_C_MAX])
+{
+	for (int i = 0; i < SP_C_MAX; i++)
+		out[i] = __atomic_load_n(&b->skel->bss->sp_counters[i], __ATOMIC_RELAXED);
+}
+
+bool bpfload_last_poll(const struct bpfload *b, uint32_t pid, uint64_t op, struct sp_poll *out)
+{
+	struct sp_poll_key key = {.op = op, .pid = pid};
+
+	return !bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.sp_polls), &key, out);
+}
+
+int bpfload_target(const struct bpfload *b, uint32_t pid, bool on)
+{
+	int fd = bpf_map__fd(b->skel->maps.sp_targets);
+	uint32_t one = 1;
+
+	if (on ? bpf_map_update_elem(fd, &pid, &one, BPF_ANY) : bpf_map_delete_elem(fd, &pid))
+		return -errno;
+	return 0;
+}
+
+void bpfload_forget_process(const struct bpfload *b, uint32_t pid)
+{
+	int fd = bpf_map__fd(b->skel->maps.sp_polls);
+	struct sp_poll_key key, next;
+	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+
+	while (more) {
+		key = next;
+		/* The next key is asked for first: after a deletion the walk would start anew. */
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		if (key.pid == pid)
+			bpf_map_delete_elem(fd, &key);
+	}
+}
+
+static bool among(uint32_t tid, const uint32_t *list, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (list[i] == tid)
+			return true;
+	return false;
+}
+
+void bpfload_forget_threads(const struct bpfload *b, const uint32_t *tid, int n)
+{
+	int fd = bpf_map__fd(b->skel->maps.sp_frames);
+	struct sp_seq_key key, next;
+	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+
+	while (more) {
+		key = next;
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		if (among(key.tid, tid, n))
+			bpf_map_delete_elem(fd, &key);
+	}
+}

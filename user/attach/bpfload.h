@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loaded BPF object. */
+#ifndef SP_ATTACH_BPFLOAD_H
+#define SP_ATTACH_BPFLOAD_H
+
+#include "attach/attach.h"
+#include "attach/uprobe.h"
+
+struct silentpin_bpf;
+struct bpfload {
+	struct silentpin_bpf *skel;
+	struct uprobe_progs progs;
+	bool seq;
+};
+
+/* f: features_basic() has been called; the uprobe kinds are tried here, as o->force says. */
+int bpfload_open(const struct profile *p, const struct attach_opts *o, struct attach_features *f,
+		 struct bpfload *b, struct sp_err *err);
+void bpfload_close(struct bpfload *b);
+
+int bpfload_ring_fd(const struct bpfload *b);
+void bpfload_counters(const struct bpfload *b, uint64_t out[SP_C_MAX]);
+bool bpfload_last_poll(const struct bpfload *b, uint32_t pid, uint64_t op, struct sp_poll *out);
+
+/* Report forks, execs and exits of pid from now on, or no longer. */
+int bpfload_target(const struct bpfload *b, uint32_t pid, bool on);
+/* Forget what is kept for a process (its polls), or for threads (their place in messages). */
+void bpfload_forget_process(const struct bpfload *b, uint32_t pid);
+void bpfload_forget_threads(const struct bpfload *b, const uint32_t *tid, int n);
+
+#endif

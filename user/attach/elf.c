@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <fnmatch.h>
+#include <gelf.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "attach/elf.h"
+
+#define NEAREST     3 /* names suggested */
+#define NEAR_MIN    4 /* leading characters a suggestion shares at least */
+#define SEGMENT_MAX 64
+
+struct segment {
+	uint64_t addr, off, len;
+};
+
+struct elf_file {
+	Elf *elf;
+	uint8_t *map;
+	size_t size;
+	enum insn_machine machine;
+	struct segment seg[SEGMENT_MAX]; /* executable ones */
+	int nseg;
+	Elf_Scn *dynsym, *symtab;
+};
+
+enum insn_machine elf_machine(const struct elf_file *ef)
+{
+	return ef->machine;
+}
+
+static int read_segments(struct elf_file *ef)
+{
+	size_t n = 0;
+
+	if (elf_getphdrnum(ef->elf, &n))
+		return -ENOEXEC;
+	for (size_t i = 0; i < n && ef->nseg < SEGMENT_MAX; i++) {
+		GElf_Phdr ph;
+
+		if (!gelf_getphdr(ef->elf, (int)i, &ph))
+			return -ENOEXEC;
+		if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X))
+			continue;
+		if (ph.p_offset > ef->size || ph.p_filesz > ef->size - ph.p_offset)
+			return -ENOEXEC; /* cut short */
+		ef->seg[ef->nseg++] = (struct segment){ph.p_vaddr, ph.p_offset, ph.p_filesz};
+	}
+	return ef->nseg ? 0 : -ENOEXEC;
+}
+
+static void find_tables(struct elf_file *ef)
+{
+	Elf_Scn *scn = NULL;
+
+	while ((scn = elf_nextscn(ef->elf, scn))) {
+		GElf_Shdr sh;
+
+		if (!gelf_getshdr(scn, &sh))
+			continue;
+		if (sh.sh_type == SHT_DYNSYM && !ef->dynsym)
+			ef->dynsym = scn;
+		if (sh.sh_type == SHT_SYMTAB && !ef->symtab)
+			ef->symtab = scn;
+	}
+}
+
+static int open_elf(struct elf_file *ef, char *why, size_t why_len)
+{
+	GElf_Ehdr eh;
+
+	elf_version(EV_CURRENT);
+	ef->elf = elf_memory((char *)ef->map, ef->size);
+	if (!ef->elf || elf_kind(ef->elf) != ELF_K_ELF || !gelf_getehdr(ef->elf, &eh)) {
+		snprintf(why, why_len, "not an ELF file");
+		return -ENOEXEC;
+	}
+	if (eh.e_ident[EI_CLASS] == ELFCLASS64 && eh.e_machine == EM_X86_64)
+		ef->machine = MACHINE_X86_64;
+	else if (eh.e_ident[EI_CLASS] == ELFCLASS64 && eh.e_machine == EM_AARCH64)
+		ef->machine = MACHINE_ARM64;
+	if (ef->machine == MACHINE_NONE) {
+		snprintf(why, why_len, "neither x86-64 nor arm64 code");
+		return -ENOEXEC;
+	}
+	if (read_segments(ef)) {
+		snprintf(why, why_len, "no executable segment, or the file is cut short");
+		return -ENOEXEC;
+	}
+	find_tables(ef);
+	return 0;
+}
+
+int elf_file_open(int fd, struct elf_file **out, char *why, size_t why_len)
+{
+	struct elf_file *ef = calloc(1, sizeof(*ef));
+	struct stat st;
+	void *map;
+	int err;
+
+	*out = NULL;
+	if (!ef)
+		return -ENOMEM;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size == 0) {
+		snprintf(why, why_len, "not a regular file");
+		free(ef);
+		return -ENOEXEC;
+	}
+	/* libelf writes to what it is given only after elf_update; private, to be sure. */
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED) {
+		err = -errno;
+		snprintf(why, why_len, "cannot be read: %s", strerror(-err));
+		free(ef);
+		return err;
+	}
+	ef->map = map;
+	ef->size = (size_t)st.st_size;
+	err = open_elf(ef, why, why_len);
+	if (err) {
+		elf_file_close(ef);
+		return err;
+	}
+	*out = ef;
+	return 0;
+}
+
+void elf_file_close(struct elf_file *ef)
+{
+	if (!ef)
+		return;
+	if (ef->elf)
+		elf_end(ef->elf);
+	munmap(ef->map, ef->size);
+	free(ef);
+}
+
+/* ---- symbols --------------------------------------------------------------------------------- */
+
+typedef bool (*sym_fn)(void *ctx, const struct elf_sym *sym); /* false: stop */
+
+static void each_function(const struct elf_file *ef, Elf_Scn *scn, sym_fn fn, void *ctx)
+{
+	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+	GElf_Shdr sh;
+
+	if (!data || !gelf_getshdr(scn, &sh) || !sh.sh_entsize)
+		return;
+	for (size_t i = 0; i < sh.sh_size / sh.sh_entsize; i++) {
+		struct elf_sym sym;
+		GElf_Sym s;
+
+		if (!gelf_getsym(data, (int)i, &s))
+			return;
+		sym.type = GELF_ST_TYPE(s.st_info);
+		if (s.st_shndx == SHN_UNDEF || !s.st_value ||
+		    (sym.type != STT_FUNC && sym.type != STT_GNU_IFUNC))
+			continue;
+		sym.name = elf_strptr(ef->elf, sh.sh_link, s.st_name);
+		sym.addr = s.st_value;
+		sym.size = s.st_size;
+		if (sym.name && *sym.name && !fn(ctx, &sym))
+			return;
+	}
+}
+
+struct finder {
+	const char *glob;
+	size_t literal; /* characters before the first wildcard: compared first, for speed */
+	bool plain;     /* no wildcard at all */
+	bool dot;       /* pieces count too */
+	struct elf_sym *syms;
+	int n, max;
+};
+
+static bool find_one(void *ctx, const struct elf_sym *sym)
+{
+	struct finder *f = ctx;
+
+	if (strncmp(sym->name, f->glob, f->literal) != 0)
+		return true;
+	if (f->plain ? sym->name[f->literal] != 0 : fnmatch(f->glob, sym->name, 0) != 0)
+		return true;
+	if (!f->dot && strchr(sym->name, '.'))
+		return true;
+	for (int i = 0; i < f->n && i < f->max; i++)
+		if (f->syms[i].addr == sym->addr)
+			return true;
+	if (f->n < f->max)
+		f->syms[f->n] = *sym;
+	f->n++;
+	return true;
+}
+
+int elf_find(const struct elf_file *ef, const char *glob, struct elf_sym *syms, int max)
+{
+	struct finder f = {.glob = glob, .syms = syms, .max = max};
+
+	f.literal = strcspn(glob, "*?[\\");
+	f.plain = glob[f.literal] == 0;
+	f.dot = strchr(glob, '.') != NULL;
+	each_function(ef, ef->dynsym, find_one, &f);
+	if (f.n == 0)
+		each_function(ef, ef->symtab, find_one, &f);
+	return f.n;
+}
+
+static bool cold_one(void *ctx, const struct elf_sym *sym)
+{
+	struct finder *f = ctx;
+	const char *rest = sym->name + f->literal;
+
+	if (strncmp(sym->name, f->glob, f->literal) == 0 && !strncmp(rest, ".cold", 5) &&
+	    (rest[5] == 0 || rest[5] == '.') && f->n < f->max)
+		f->syms[f->n++] = *sym;
+	return f->n < f->max;
+}
+
+int elf_cold(const struct elf_file *ef, const char *name, struct elf_sym *syms, int max)
+{
+	struct finder f = {.glob = name, .literal = strlen(name), .syms = syms, .max = max};
+
+	each_function(ef, ef->symtab, cold_one, &f);
+	return f.n;
+}
+
+struct nearest {
+	const char *glob;
+	struct {
+		const char *name;
+		size_t shared;
+	} best[NEAREST];
+};
+
+static bool near_one(void *ctx, const struct elf_sym *sym)
+{
+	struct nearest *n = ctx;
+	size_t shared = 0;
+
+	while (sym->name[shared] && sym->name[shared] == n->glob[shared])
+		shared++;
+	for (int i = 0; i < NEAREST; i++) {
+		if (n->best[i].name && !strcmp(n->best[i].name, sym->name))
+			return true;
+		if (shared <= n->best[i].shared)
+			continue;
+		memmove(&n->best[i + 1], &n->best[i], sizeof(n->best[0]) * (NEAREST - 1 - i));
+		n->best[i].name = sym->name;
+		n->best[i].shared = shared;
+		return true;
+	}
+	return true;
+}
+
+void elf_nearest(const struct elf_file *ef, const char *glob, char *buf, size_t len)
+{
+	struct nearest n = {.glob = glob};
+	size_t need = strcspn(glob, "*?["), used = 0;
+
+	/* Mangled names of one class all share their beginning: ask for half of the literal. */
+	need = need / 2 > NEAR_MIN ? need / 2 : NEAR_MIN;
+	buf[0] = 0;
+	each_function(ef, ef->dynsym, near_one, &n);
+	each_function(ef, ef->symtab, near_one, &n);
+	for (int i = 0; i < NEAREST && n.best[i].name && n.best[i].shared >= need; i++) {
+		int w = snprintf(buf + used, len - used, "%s%.60s", used ? ", " : "",
+				 n.best[i].name);
+
+		if (w < 0 || (size_t)w >= len - used)
+			break;
+		used += (size_t)w;
+	}
+}
+
+/* ---- code ------------------------------------------------------------------------------------ */
+
+static const struct segment *segment_of(const struct elf_file *ef, uint64_t addr)
+{
+	for (int i = 0; i < ef->nseg; i++)
+		if (addr >= ef->seg[i].addr && addr - ef->seg[i].addr < ef->seg[i].len)
+			return &ef->seg[i];
+	return NULL;
+}
+
+int elf_offset(const struct elf_file *ef, uint64_t addr, uint64_t *off)
+{
+	const struct segment *s = segment_of(ef, addr);
+
+	if (!s)
+		return -ENOENT;
+	*off = addr - s->addr + s->off;
+	return 0;
+}
+
+int elf_code(const struct elf_file *ef, uint64_t addr, size_t len, struct insn_part *out)
+{
+	const struct segment *s = segment_of(ef, addr);
+	uint64_t left;
+
+	if (!s)
+		return -ENOENT;
+	left = s->len - (addr - s->addr);
+	out->addr = addr;
+	out->code = ef->map + s->off + (addr - s->addr);
+	out->len = len < left ? len : left;
+	return 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Symbols and code of one ELF file. */
+#ifndef SP_ATTACH_ELF_H
+#define SP_ATTACH_ELF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attach/insn.h"
+
+struct elf_sym {
+	const char *name; /* owned by the file */
+	uint64_t addr, size;
+	uint8_t type; /* STT_* */
+};
+
+struct elf_file;
+/* fd stays the caller's and must outlive the file. -errno + why. */
+int elf_file_open(int fd, struct elf_file **out, char *why, size_t why_len);
+void elf_file_close(struct elf_file *ef);
+enum insn_machine elf_machine(const struct elf_file *ef);
+
+/*
+ * Functions whose name fits the glob, one for each address, at most max: those of .dynsym, or when
+ * it has none, of .symtab. Pieces that the compiler has split off (".cold", ".part.0") count only
+ * when the glob itself has a dot. Number found (it may exceed max), 0 when none.
+ */
+int elf_find(const struct elf_file *ef, const char *glob, struct elf_sym *syms, int max);
+/* Symbols split off a function: "NAME.cold", "NAME.cold.1". */
+int elf_cold(const struct elf_file *ef, const char *name, struct elf_sym *syms, int max);
+/* The defined functions nearest to a glob that found nothing: "a, b"; "" when none is near. */
+void elf_nearest(const struct elf_file *ef, const char *glob, char *buf, size_t len);
+
+/* Offset in the file of an address in an executable segment; -ENOENT. */
+int elf_offset(const struct elf_file *ef, uint64_t addr, uint64_t *off);
+/* The code at an address, len bytes or fewer when the segment ends; mapped, owned by the file. */
+int elf_code(const struct elf_file *ef, uint64_t addr, size_t len, struct insn_part *out);
+
+#endif

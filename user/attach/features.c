@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Kernel features, each found by trying it. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "attach/features.h"
+#include "attach/uprobe.h"
+#include "util/cleanup.h"
+
+#define FIRST_PIDNS 0xeffffffcu /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
+
+/* A few instructions, written here so that no object is needed to try a feature. */
+#define INSN(c, d, s, o, i)                                                                        \
+	((struct bpf_insn){.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i)})
+#define LOAD_MAP_VALUE(d, fd)                                                                      \
+	INSN(BPF_LD | BPF_DW | BPF_IMM, d, BPF_PSEUDO_MAP_VALUE, 0, fd), INSN(0, 0, 0, 0, 0)
+#define MOV(d, i)  INSN(BPF_ALU64 | BPF_MOV | BPF_K, d, 0, 0, i)
+#define ADD_AT(op) INSN(BPF_STX | BPF_DW | BPF_ATOMIC, BPF_REG_1, BPF_REG_2, 0, op)
+#define CALL(fn)   INSN(BPF_JMP | BPF_CALL, 0, 0, 0, fn)
+#define EXIT()     INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
+
+static int load(const struct bpf_insn *insns, size_t n, int attach_type)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, opts,
+		    .expected_attach_type = (enum bpf_attach_type)attach_type);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "sp_feature", "Dual BSD/GPL", insns, n, &opts);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int counter_map(void)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "sp_feature", 4, 8, 1, NULL);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* A program that adds one to the map's value; op: BPF_ADD, or with BPF_FETCH. */
+static int load_counter(int map, int op, int attach_type)
+{
+	const struct bpf_insn insns[] = {
+		LOAD_MAP_VALUE(BPF_REG_1, map),
+		MOV(BPF_REG_2, 1),
+		ADD_AT(op),
+		MOV(BPF_REG_0, 0),
+		EXIT(),
+	};
+
+	return load(insns, ARRAY_SIZE(insns), attach_type);
+}
+
+void features_pidns(uint64_t *dev, uint64_t *ino)
+{
+	struct stat st;
+
+	*dev = *ino = 0;
+	if (stat("/proc/self/ns/pid", &st) || st.st_ino == FIRST_PIDNS)
+		return;
+	*ino = st.st_ino;
+	/* The kernel's own dev_t has 20 bits for the minor number, user space's splits it. */
+	*dev = (uint64_t)major(st.st_dev) << 20 | minor(st.st_dev);
+}
+
+int features_basic(struct attach_features *f)
+{
+	const struct bpf_insn cookie[] = {CALL(BPF_FUNC_get_attach_cookie), MOV(BPF_REG_0, 0),
+					  EXIT()};
+	__closefd int map = counter_map();
+	__closefd int ring = -1, prog = -1, fetch = -1;
+	uint64_t dev, ino;
+
+	memset(f, 0, sizeof(*f));
+	features_pidns(&dev, &ino);
+	f->pidns = ino != 0;
+	f->btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0;
+	if (map < 0) {
+		snprintf(f->why_bpf, sizeof(f->why_bpf), "BPF maps cannot be created: %s%s",
+			 strerror(-map),
+			 map == -EPERM ? ": run as root, or give CAP_BPF and CAP_PERFMON" : "");
+		return map;
+	}
+	ring = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "sp_feature", 0, 0,
+			      (uint32_t)sysconf(_SC_PAGESIZE), NULL);
+	f->ringbuf = ring >= 0;
+	prog = load(cookie, ARRAY_SIZE(cookie), 0);
+	f->cookie = prog >= 0;
+	fetch = load_counter(map, BPF_ADD | BPF_FETCH, 0);
+	f->seq = fetch >= 0;
+	if (prog == -EPERM)
+		snprintf(f->why_bpf, sizeof(f->why_bpf),
+			 "BPF tracing programs cannot be loaded: %s: run as root, or give "
+			 "CAP_BPF and CAP_PERFMON (kernel lockdown also forbids them)",
+			 strerror(EPERM));
+	else if (!f->btf)
+		snprintf(f->why_bpf, sizeof(f->why_bpf),
+			 "/sys/kernel/btf/vmlinux is missing: the kernel needs "
+			 "CONFIG_DEBUG_INFO_BTF");
+	else if (!f->ringbuf || !f->cookie)
+		snprintf(f->why_bpf, sizeof(f->why_bpf), "the kernel is older than 5.15: no %s",
+			 f->ringbuf ? "BPF cookies" : "BPF ring buffer");
+	if (f->why_bpf[0])
+		return prog < 0 ? prog : -EOPNOTSUPP;
+	return 0;
+}
+
+/* ---- a uprobe on ourselves ------------------------------------------------------------------- */
+
+static __attribute__((noinline)) long probed_function(long x)
+{
+	__asm__ volatile("" : "+r"(x));
+	return x;
+}
+
+static void *call_probed(void *arg)
+{
+	probed_function((long)(intptr_t)arg);
+	return NULL;
+}
+
+/* The file that holds probed_function, and where in it. */
+static int find_self(int *fd, uint64_t *offset)
+{
+	uint64_t start, end, off, addr = (uint64_t)(uintptr_t)probed_function;
+	__fclose FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512], path[64];
+
+	if (!maps)
+		return -errno;
+	while (fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &off) != 3 || addr < start ||
+		    addr >= end)
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", start, end);
+		*fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (*fd < 0)
+			*fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+		*offset = addr - start + off;
+		return *fd < 0 ? -errno : 0;
+	}
+	return -ENOENT;
+}
+
+/* 0: it fired from another thread; -ENOMSG: it did not; else why it could not be attached. */
+static int try_uprobe(enum attach_backend backend)
+{
+	bool multi = backend == BACKEND_MULTI;
+	__closefd int map = counter_map();
+	__closefd int prog = -1, fd = -1;
+	struct plan_site site = {0};
+	struct links links = {0};
+	uint64_t count = 0;
+	uint32_t zero = 0;
+	pthread_t thread;
+	int err;
+
+	if (map < 0)
+		return map;
+	prog = load_counter(map, BPF_ADD, multi ? SP_BPF_TRACE_UPROBE_MULTI : 0);
+	if (prog < 0)
+		return prog;
+	err = find_self(&fd, &site.offset);
+	if (err)
+		return err;
+	err = multi ? uprobe_multi_link(prog, fd, getpid(), false, &site, 1, &links)
+		    : uprobe_perf_link(prog, fd, getpid(), false, &site, 1, &links);
+	if (err)
+		return err;
+	err = -pthread_create(&thread, NULL, call_probed, NULL);
+	if (!err) {
+		pthread_join(thread, NULL);
+		err = bpf_map_lookup_elem(map, &zero, &count) ? -errno : count ? 0 : -ENOMSG;
+	}
+	links_close(&links);
+	return err;
+}
+
+void features_multi(struct attach_features *f)
+{
+	int err = try_uprobe(BACKEND_MULTI);
+
+	f->multi = !err;
+	f->why_multi[0] = 0;
+	if (err == -ENOMSG)
+		snprintf(f->why_multi, sizeof(f->why_multi),
+			 "its process filter sees one thread only (kernel before 6.10)");
+	else if (err == -EINVAL)
+		snprintf(f->why_multi, sizeof(f->why_multi), "not in this kernel (it came in 6.6)");
+	else if (err)
+		uprobe_reason(err, BACKEND_MULTI, f->why_multi, sizeof(f->why_multi));
+}
+
+void features_perf(struct attach_features *f)
+{
+	int err = try_uprobe(BACKEND_PERF);
+
+	f->perf = !err;
+	f->why_perf[0] = 0;
+	if (err == -ENOMSG)
+		snprintf(f->why_perf, sizeof(f->why_perf), "attached, but never fired");
+	else if (err == -ENOENT)
+		snprintf(f->why_perf, sizeof(f->why_perf),
+			 "no uprobe PMU (CONFIG_UPROBE_EVENTS), or /sys is not mounted");
+	else if (err)
+		uprobe_reason(err, BACKEND_PERF, f->why_perf, sizeof(f->why_perf));
+}
+
+int attach_features(struct attach_features *f)
+{
+	int err = features_basic(f);
+
+	if (err) {
+		snprintf(f->why_multi, sizeof(f->why_multi), "needs BPF");
+		snprintf(f->why_perf, sizeof(f->why_perf), "needs BPF");
+		return err;
+	}
+	features_multi(f);
+	features_perf(f);
+	return 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What attach_features() finds out, in the parts that attach_open() needs. */
+#ifndef SP_ATTACH_FEATURES_H
+#define SP_ATTACH_FEATURES_H
+
+#include "attach/attach.h"
+
+/* All but the two uprobe kinds, which cost time. 0, or -errno when BPF does not work at all. */
+int features_basic(struct attach_features *f);
+/* Hang a probe on a function of this very program and call it from a second thread. */
+void features_multi(struct attach_features *f);
+void features_perf(struct attach_features *f);
+/* The pid namespace as the kernel names it; ino 0: the first one. */
+void features_pidns(uint64_t *dev, uint64_t *ino);
+
+#endif

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attach/insn.h"
+
+#define PROLOGUE_INSNS 24  /* how far to look for a better place */
+#define MAX_SHIFT      255 /* words; the cookie has a byte for them */
+#define LITERAL_BYTES  16  /* the widest literal load */
+
+int insn_decode(enum insn_machine m, const uint8_t *code, size_t len, size_t at, unsigned depth,
+		const struct insn *prev, struct insn *out)
+{
+	switch (m) {
+	case MACHINE_X86_64:
+		return insn_decode_x86(code, len, at, depth, prev, out);
+	case MACHINE_ARM64:
+		return insn_decode_arm64(code, len, at, depth, prev, out);
+	default:
+		return -EILSEQ;
+	}
+}
+
+typedef int (*insn_fn)(void *ctx, const struct insn_part *part, size_t at, const struct insn *in);
+
+/* Every instruction of every part, one after the other. Stops at the first non-zero answer of fn;
+ * -EILSEQ where bytes are no instruction. */
+static int walk(enum insn_machine m, const struct insn_part *parts, int nparts, insn_fn fn,
+		void *ctx)
+{
+	for (int i = 0; i < nparts; i++) {
+		struct insn in, prev;
+		size_t at = 0;
+		int rc;
+
+		while (at < parts[i].len) {
+			rc = insn_decode(m, parts[i].code, parts[i].len, at, 0, at ? &prev : NULL,
+					 &in);
+			if (!rc)
+				rc = fn(ctx, &parts[i], at, &in);
+			if (rc)
+				return rc;
+			at += in.len;
+			prev = in;
+		}
+	}
+	return 0;
+}
+
+static bool is_direct(const struct insn *in)
+{
+	return in->kind == INSN_JUMP || in->kind == INSN_BRANCH;
+}
+
+/* ---- entry ----------------------------------------------------------------------------------- */
+
+struct span {
+	uint64_t lo, hi; /* addresses, lo < x <= hi */
+};
+
+static int jumps_into(void *ctx, const struct insn_part *part, size_t at, const struct insn *in)
+{
+	const struct span *s = ctx;
+	uint64_t target = part->addr + in->target;
+
+	return is_direct(in) && target > s->lo && target <= s->hi;
+}
+
+/* Does every call pass parts[0].addr + at exactly once? */
+static bool passed_once(enum insn_machine m, const struct insn_part *parts, int nparts, bool whole,
+			size_t at)
+{
+	struct span s = {parts[0].addr, parts[0].addr + at};
+
+	return at == 0 || (whole && walk(m, parts, nparts, jumps_into, &s) == 0);
+}
+
+static void site_set(struct insn_site *out, const struct insn_part *part, size_t at, unsigned shift,
+		     const struct insn *in)
+{
+	const char *name = in && in->name && in->name[0] ? in->name : "";
+
+	out->addr = part->addr + at;
+	out->shift = shift;
+	out->emulated = in && in->emulated;
+	if (at)
+		snprintf(out->where, sizeof(out->where), "entry+%zu%s%s", at, *name ? ", " : "",
+			 name);
+	else
+		snprintf(out->where, sizeof(out->where), "entry%s%s", *name ? ", " : "", name);
+}
+
+void insn_entry(enum insn_machine m, const struct insn_part *parts, int nparts, bool whole,
+		struct insn_site *out)
+{
+	const struct insn_part *p = &parts[0];
+	struct insn in, first = {0};
+	unsigned depth = 0;
+	size_t at = 0;
+
+	if (insn_decode(m, p->code, p->len, 0, 0, NULL, &first))
+		memset(&first, 0, sizeof(first));
+	site_set(out, p, 0, 0, &first);
+	for (int i = 0; i < PROLOGUE_INSNS && at < p->len; i++) {
+		if (insn_decode(m, p->code, p->len, at, depth, NULL, &in))
+			return;
+		if (in.emulated) {
+			if (passed_once(m, parts, nparts, whole, at))
+				site_set(out, p, at, depth, &in);
+			return;
+		}
+		switch (in.kind) {
+		case INSN_GROW:
+			depth += in.words;
+			if (depth > MAX_SHIFT)
+				return;
+			break;
+		case INSN_LANDING:
+		case INSN_NOP:
+		case INSN_PLAIN:
+			break;
+		default:
+			return;
+		}
+		at += in.len;
+	}
+}
+
+void insn_return_entry(enum insn_machine m, const struct insn_part *parts, int nparts, bool whole,
+		       struct insn_site *out)
+{
+	const struct insn_part *p = &parts[0];
+	struct insn in = {0}, next = {0};
+
+	if (insn_decode(m, p->code, p->len, 0, 0, NULL, &in))
+		memset(&in, 0, sizeof(in));
+	site_set(out, p, 0, 0, &in);
+	if (in.kind != INSN_LANDING || !passed_once(m, parts, nparts, whole, in.len))
+		return;
+	if (!insn_decode(m, p->code, p->len, in.len, 0, NULL, &next))
+		site_set(out, p, in.len, 0, &next);
+}
+
+/* ---- returns --------------------------------------------------------------------------------- */
+
+struct rets {
+	const struct insn_part *parts;
+	int nparts;
+	uint64_t *ret;
+	int n;
+	char *why;
+};
+
+static bool inside(const struct rets *r, uint64_t addr)
+{
+	for (int i = 0; i < r->nparts; i++)
+		if (addr >= r->parts[i].addr && addr < r->parts[i].addr + r->parts[i].len)
+			return true;
+	return false;
+}
+
+static int note_ret(void *ctx, const struct insn_part *part, size_t at, const struct insn *in)
+{
+	struct rets *r = ctx;
+	unsigned long from = (unsigned long)(part->addr - r->parts[0].addr + at);
+
+	switch (in->kind) {
+	case INSN_RET:
+		if (r->n == INSN_MAX_RETS) {
+			snprintf(r->why, INSN_WHY_LEN, "more than %d returns", INSN_MAX_RETS);
+			return -E2BIG;
+		}
+		r->ret[r->n++] = part->addr + at;
+		return 0;
+	case INSN_RET_AUTH:
+		snprintf(r->why, INSN_WHY_LEN, "the kernel allows no probe on the return at +0x%lx",
+			 from);
+		return -EOPNOTSUPP;
+	case INSN_INDIRECT:
+		snprintf(r->why, INSN_WHY_LEN,
+			 "the indirect jump at +0x%lx may leave the function unseen (tail call)",
+			 from);
+		return -ELOOP;
+	case INSN_JUMP:
+	case INSN_BRANCH:
+		if (inside(r, part->addr + in->target))
+			return 0;
+		snprintf(
+			r->why, INSN_WHY_LEN,
+			"the jump at +0x%lx leaves the function (tail call, or a cold part without "
+			"a symbol)",
+			from);
+		return -ELOOP;
+	default:
+		return 0;
+	}
+}
+
+/* Data between arm64 instructions that looks like a ret must not be overwritten. */
+static int drop_literal(void *ctx, const struct insn_part *part, size_t at, const struct insn *in)
+{
+	struct rets *r = ctx;
+	uint64_t lo = part->addr + in->target;
+	int kept = 0;
+
+	if (in->kind != INSN_LITERAL)
+		return 0;
+	for (int i = 0; i < r->n; i++)
+		if (r->ret[i] < lo || r->ret[i] >= lo + LITERAL_BYTES)
+			r->ret[kept++] = r->ret[i];
+	r->n = kept;
+	return 0;
+}
+
+int insn_rets(enum insn_machine m, const struct insn_part *parts, int nparts,
+	      uint64_t rets[INSN_MAX_RETS], char why[INSN_WHY_LEN])
+{
+	struct rets r = {.parts = parts, .nparts = nparts, .ret = rets, .why = why};
+	int rc;
+
+	why[0] = 0;
+	rc = walk(m, parts, nparts, note_ret, &r);
+	if (rc == -EILSEQ)
+		snprintf(why, INSN_WHY_LEN, "its code cannot be decoded");
+	if (rc)
+		return rc;
+	walk(m, parts, nparts, drop_literal, &r);
+	if (r.n == 0) {
+		snprintf(why, INSN_WHY_LEN, "it has no return instruction");
+		return -ENOENT;
+	}
+	return r.n;
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+
+#include "attach/maps.h"
+#include "util/cleanup.h"
+
+static bool known(const struct map_files *m, const struct map_file *f)
+{
+	for (int i = 0; i < m->n; i++)
+		if (m->file[i].ino == f->ino && m->file[i].dev_major == f->dev_major &&
+		    m->file[i].dev_minor == f->dev_minor)
+			return true;
+	return false;
+}
+
+/* "\012" stands for a newline in a path, and for nothing else (fs/proc/task_mmu.c). */
+static char *unescape(const char *s, size_t len)
+{
+	char *out = malloc(len + 1), *p = out;
+
+	if (!out)
+		return NULL;
+	for (size_t i = 0; i < len; i++) {
+		if (len - i >= 4 && !memcmp(s + i, "\\012", 4)) {
+			*p++ = '\n';
+			i += 3;
+		} else {
+			*p++ = s[i];
+		}
+	}
+	*p = 0;
+	return out;
+}
+
+static int add_line(struct map_files *m, const char *line, size_t len)
+{
+	static const char gone[] = " (deleted)";
+	struct map_file f = {0}, *grown;
+	uint64_t offset;
+	char perms[5], head[128]; /* the path begins at column 73 */
+	int at = 0;
+
+	snprintf(head, sizeof(head), "%.*s", (int)(len < 127 ? len : 127), line);
+	if (sscanf(head, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &f.start,
+		   &f.end, perms, &offset, &f.dev_major, &f.dev_minor, &f.ino, &at) < 7)
+		return -EINVAL;
+	if (perms[2] != 'x' || f.ino == 0 || (size_t)at >= len || line[at] != '/' || known(m, &f))
+		return 0;
+	len -= (size_t)at;
+	if (len > sizeof(gone) - 1 &&
+	    !memcmp(line + at + len - (sizeof(gone) - 1), gone, sizeof(gone) - 1)) {
+		f.deleted = true;
+		len -= sizeof(gone) - 1;
+	}
+	f.path = unescape(line + at, len);
+	grown = realloc(m->file, sizeof(f) * (size_t)(m->n + 1));
+	if (grown)
+		m->file = grown;
+	if (!f.path || !grown) {
+		free(f.path);
+		return -ENOMEM;
+	}
+	f.base = strrchr(f.path, '/') + 1;
+	m->file[m->n++] = f;
+	return 0;
+}
+
+int maps_parse(const char *text, struct map_files *out)
+{
+	int err = 0;
+
+	memset(out, 0, sizeof(*out));
+	while (*text && !err) {
+		size_t len = strcspn(text, "\n");
+
+		err = add_line(out, text, len);
+		text += len;
+		text += *text == '\n';
+	}
+	if (err)
+		maps_free(out);
+	return err;
+}
+
+/* The whole of a file of /proc, whose size is not known before. */
+static int slurp(const char *path, char **out)
+{
+	size_t cap = 64 << 10, len = 0;
+	__closefd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *buf;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	buf = malloc(cap);
+	while (buf) {
+		n = read(fd, buf + len, cap - len - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+		if (cap - len < 4096) {
+			char *grown = realloc(buf, cap * 2);
+
+			if (!grown) {
+				free(buf);
+				return -ENOMEM;
+			}
+			buf = grown;
+			cap *= 2;
+		}
+	}
+	if (!buf)
+		return -ENOMEM;
+	if (n < 0) {
+		n = -errno;
+		free(buf);
+		return (int)n;
+	}
+	buf[len] = 0;
+	*out = buf;
+	return 0;
+}
+
+int maps_read(pid_t pid, struct map_files *out)
+{
+	__free char *text = NULL;
+	char path[64];
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	err = slurp(path, &text);
+	if (err)
+		return err == -ENOENT ? -ESRCH : err == -EACCES ? -EPERM : err;
+	return maps_parse(text, out);
+}
+
+void maps_free(struct map_files *m)
+{
+	for (int i = 0; i < m->n; i++)
+		free(m->file[i].path);
+	free(m->file);
+	memset(m, 0, sizeof(*m));
+}
+
+/* These give stat() a device of their own that differs from the one in the maps. */
+static bool hides_device(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) &&
+	       (fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC);
+}
+
+static bool same_file(int fd, const struct map_file *f)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return false;
+	if (st.st_ino == f->ino && major(st.st_dev) == f->dev_major &&
+	    minor(st.st_dev) == f->dev_minor)
+		return true;
+	return hides_device(fd);
+}
+
+int maps_open(pid_t pid, const struct map_file *f, char *why, size_t why_len)
+{
+	__free char *path = NULL;
+	char range[80];
+	int fd, err;
+
+	snprintf(range, sizeof(range), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, f->start,
+		 f->end);
+	fd = open(range, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	err = -errno;
+	if (f->deleted) {
+		snprintf(why, why_len,
+			 "the file is deleted, and its mapping cannot be opened: %s%s",
+			 strerror(-err),
+			 err == -EPERM ? ": give CAP_CHECKPOINT_RESTORE (or CAP_SYS_ADMIN)" : "");
+		return err;
+	}
+	if (asprintf(&path, "/proc/%d/root%s", pid, f->path) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		err = -errno;
+		snprintf(why, why_len, "cannot be opened: %s%s", strerror(-err),
+			 err == -EACCES ? ": give CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH" : "");
+		return err;
+	}
+	if (!same_file(fd, f)) {
+		close(fd);
+		snprintf(why, why_len,
+			 "the file on disk is not the one that is mapped (replaced?): give "
+			 "CAP_CHECKPOINT_RESTORE, or restart the process");
+		return -ESTALE;
+	}
+	return fd;
+}

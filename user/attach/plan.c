@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <elf.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attach/elf.h"
+#include "attach/insn.h"
+#include "attach/plan.h"
+
+#define MAX_MATCHES   16 /* functions one glob may fit */
+#define PROLOGUE_LEN  64 /* bytes looked at when the symbol has no size */
+#define MAX_FUNC_SIZE (4 << 20)
+
+static bool lib_fits(const struct profile_lib *lib, const char *base)
+{
+	return fnmatch(lib->file, base, 0) == 0;
+}
+
+bool plan_wants(const struct profile *p, const struct map_file *f)
+{
+	for (int i = 0; i < p->nlibs; i++)
+		if (lib_fits(&p->libs[i], f->base))
+			return true;
+	return false;
+}
+
+bool plan_is_for(const struct plan *plan, const struct map_file *f)
+{
+	return plan->ino == f->ino && plan->dev_major == f->dev_major &&
+	       plan->dev_minor == f->dev_minor;
+}
+
+static int add_site(struct plan *plan, const struct elf_file *ef, uint64_t addr, uint64_t cookie,
+		    bool at_return)
+{
+	struct plan_site s = {
+		.probe = plan->nprobe,
+		.at_return = at_return,
+		.cookie = cookie,
+	};
+	struct plan_site *grown;
+
+	if (elf_offset(ef, addr, &s.offset))
+		return -ENOENT;
+	grown = realloc(plan->site, sizeof(s) * (size_t)(plan->nsite + 1));
+	if (!grown)
+		return -ENOMEM;
+	plan->site = grown;
+	plan->site[plan->nsite++] = s;
+	return 0;
+}
+
+/* A function with its cold parts. */
+struct func {
+	const struct elf_file *ef;
+	const struct profile_probe *pp;
+	struct insn_part part[INSN_MAX_PARTS];
+	int nparts;
+	bool whole;
+};
+
+static int func_read(const struct elf_file *ef, const struct elf_sym *sym, struct func *f)
+{
+	struct elf_sym cold[INSN_MAX_PARTS - 1];
+	size_t len = sym->size ? sym->size : PROLOGUE_LEN;
+	int n;
+
+	if (len > MAX_FUNC_SIZE || elf_code(ef, sym->addr, len, &f->part[0]))
+		return -ENOENT;
+	f->nparts = 1;
+	f->whole = sym->size && f->part[0].len == sym->size;
+	n = elf_cold(ef, sym->name, cold, INSN_MAX_PARTS - 1);
+	for (int i = 0; i < n; i++)
+		if (cold[i].size && cold[i].size < MAX_FUNC_SIZE &&
+		    !elf_code(ef, cold[i].addr, cold[i].size, &f->part[f->nparts]))
+			f->nparts++;
+	return 0;
+}
+
+static int add_ret_sites(struct plan *plan, const struct func *f, struct plan_probe *out)
+{
+	enum insn_machine m = elf_machine(f->ef);
+	char why[INSN_WHY_LEN];
+	uint64_t rets[INSN_MAX_RETS];
+	struct insn_site site;
+	uint32_t idx = (uint32_t)out->index;
+	int n, err = 0;
+
+	if (!f->whole) {
+		snprintf(out->reason, sizeof(out->reason),
+			 "its symbol has no size, so its returns cannot be found: use on: entry");
+		return -EINVAL;
+	}
+	n = insn_rets(m, f->part, f->nparts, rets, why);
+	if (n < 0) {
+		snprintf(out->reason, sizeof(out->reason), "%.120s: use on: entry", why);
+		return n;
+	}
+	insn_entry(m, f->part, f->nparts, f->whole, &site);
+	if (f->pp->prog.nsaved)
+		err = add_site(plan, f->ef, site.addr, SP_COOKIE(idx, SP_SITE_SAVE, site.shift),
+			       false);
+	for (int i = 0; i < n && !err; i++)
+		err = add_site(plan, f->ef, rets[i], SP_COOKIE(idx, SP_SITE_RET, 0), false);
+	out->emulated = m == MACHINE_ARM64 && site.emulated; /* x86 single-steps ret */
+	if (f->pp->prog.nsaved)
+		snprintf(out->where, sizeof(out->where), "%.40s; %d ret", site.where, n);
+	else
+		snprintf(out->where, sizeof(out->where), "%d ret", n);
+	return err;
+}
+
+static int add_return_sites(struct plan *plan, const struct func *f, struct plan_probe *out)
+{
+	struct insn_site site;
+	uint32_t idx = (uint32_t)out->index;
+	int err = 0;
+
+	insn_return_entry(elf_machine(f->ef), f->part, f->nparts, f->whole, &site);
+	/* One trap serves both. */
+	if (f->pp->prog.nsaved)
+		err = add_site(plan, f->ef, site.addr, SP_COOKIE(idx, SP_SITE_SAVE, 0), false);
+	if (!err)
+		err = add_site(plan, f->ef, site.addr, SP_COOKIE(idx, SP_SITE_RETURN, 0), true);
+	out->emulated = site.emulated;
+	snprintf(out->where, sizeof(out->where), "%.40s; return", site.where);
+	return err;
+}
+
+static int add_entry_site(struct plan *plan, const struct func *f, struct plan_probe *out)
+{
+	struct insn_site site;
+
+	insn_entry(elf_machine(f->ef), f->part, f->nparts, f->whole, &site);
+	out->emulated = site.emulated;
+	snprintf(out->where, sizeof(out->where), "%s", site.where);
+	return add_site(plan, f->ef, site.addr,
+			SP_COOKIE((uint32_t)out->index, SP_SITE_ENTRY, site.shift), false);
+}
+
+/* One function of one probe. Fills out->reason on error, except -ENOMEM. */
+static int add_function(struct plan *plan, const struct elf_file *ef,
+			const struct profile_probe *pp, const struct elf_sym *sym,
+			struct plan_probe *out)
+{
+	struct func f = {.ef = ef, .pp = pp};
+	int err;
+
+	if (sym->type == STT_GNU_IFUNC) {
+		snprintf(out->reason, sizeof(out->reason),
+			 "%.60s is an IFUNC, one of several functions chosen at load time: name "
+			 "that function",
+			 sym->name);
+		return -EINVAL;
+	}
+	if (pp->on == ON_RETURN && !pp->nothrow && !strncmp(sym->name, "_Z", 2)) {
+		snprintf(out->reason, sizeof(out->reason),
+			 "an exception through a return probe would kill the process: use on: ret "
+			 "or entry, or state nothrow");
+		return -EINVAL;
+	}
+	if (func_read(ef, sym, &f)) {
+		snprintf(out->reason, sizeof(out->reason), "its code is not in the file");
+		return -ENOENT;
+	}
+	if (pp->on == ON_RETURN)
+		err = add_return_sites(plan, &f, out);
+	else if (pp->on == ON_RET)
+		err = add_ret_sites(plan, &f, out);
+	else
+		err = add_entry_site(plan, &f, out);
+	return err;
+}
+
+static void say_not_found(const struct elf_file *ef, const char *glob, struct plan_probe *out)
+{
+	char near[80];
+
+	elf_nearest(ef, glob, near, sizeof(near));
+	if (near[0])
+		snprintf(out->reason, sizeof(out->reason), "no function %.60s; near: %s", glob,
+			 near);
+	else
+		snprintf(out->reason, sizeof(out->reason),
+			 "no function %.80s, nor one like it: another version?", glob);
+}
+
+static int resolve(struct plan *plan, const struct elf_file *ef, const struct profile_probe *pp,
+		   struct plan_probe *out)
+{
+	struct elf_sym sym[MAX_MATCHES];
+	int n = elf_find(ef, pp->symbol, sym, MAX_MATCHES), first = plan->nsite, err = 0;
+	char tail[24];
+
+	if (n == 0) {
+		say_not_found(ef, pp->symbol, out);
+		return 0;
+	}
+	out->symbol = strdup(sym[0].name);
+	if (!out->symbol)
+		return -ENOMEM;
+	if (n > MAX_MATCHES) {
+		snprintf(out->reason, sizeof(out->reason), "%.60s fits %d functions: narrow it",
+			 pp->symbol, n);
+		return 0;
+	}
+	for (int i = 0; i < n && !err; i++)
+		err = add_function(plan, ef, pp, &sym[i], out);
+	if (err)
+		plan->nsite = first; /* all of it or nothing */
+	if (err == -ENOMEM)
+		return err;
+	out->ok = !err;
+	if (out->ok && n > 1) {
+		snprintf(tail, sizeof(tail), " (%d functions)", n);
+		strncat(out->where, tail, sizeof(out->where) - strlen(out->where) - 1);
+	}
+	return 0;
+}
+
+static int resolve_all(struct plan *plan, const struct profile *p, const char *base,
+		       const struct elf_file *ef, const char *why)
+{
+	plan->probe = calloc((size_t)p->nprobes + 1, sizeof(*plan->probe));
+	if (!plan->probe)
+		return -ENOMEM;
+	for (int i = 0; i < p->nprobes; i++) {
+		struct plan_probe *out = &plan->probe[plan->nprobe];
+		int err = 0;
+
+		if (!lib_fits(&p->libs[p->probes[i].library], base))
+			continue;
+		out->index = i;
+		if (ef)
+			err = resolve(plan, ef, &p->probes[i], out);
+		else
+			snprintf(out->reason, sizeof(out->reason), "%s", why);
+		if (err)
+			return err;
+		plan->nprobe++;
+	}
+	return 0;
+}
+
+int plan_make(const struct profile *p, const struct map_file *f, int fd, const char *why,
+	      struct plan **out)
+{
+	struct plan *plan = calloc(1, sizeof(*plan));
+	struct elf_file *ef = NULL;
+	char elf_why[128];
+	int err;
+
+	*out = NULL;
+	if (!plan || !(plan->path = strdup(f->path))) {
+		free(plan);
+		if (fd >= 0)
+			close(fd);
+		return -ENOMEM;
+	}
+	plan->fd = fd;
+	plan->ino = f->ino;
+	plan->dev_major = f->dev_major;
+	plan->dev_minor = f->dev_minor;
+	if (fd >= 0 && elf_file_open(fd, &ef, elf_why, sizeof(elf_why))) {
+		why = elf_why;
+		ef = NULL;
+	}
+	err = resolve_all(plan, p, f->base, ef, why);
+	elf_file_close(ef);
+	if (err) {
+		plan_free(plan);
+		return err;
+	}
+	*out = plan;
+	return 0;
+}
+
+void plan_free(struct plan *plan)
+{
+	if (!plan)
+		return;
+	for (int i = 0; plan->probe && i < plan->nprobe; i++)
+		free(plan->probe[i].symbol);
+	if (plan->fd >= 0)
+		close(plan->fd);
+	free(plan->probe);
+	free(plan->site);
+	free(plan->path);
+	free(plan);
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One process: find its libraries, link their probes. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/watched.h"
+#include "util/clock.h"
+
+#define YOUNG_NS  (10 * NS_PER_SEC) /* a program that is still loading its libraries */
+#define YOUNG_GAP (50 * NS_PER_MS)  /* between two scans */
+#define OLD_GAP   NS_PER_SEC
+#define FORCE_GAP (5 * NS_PER_SEC) /* a scan even when the number of pages is the same */
+#define DUTY      20               /* at most a twentieth of the time in scans */
+
+static struct plan *find_plan(const struct attach *a, const struct map_file *f)
+{
+	for (int i = 0; i < a->nplan; i++)
+		if (a->plan[i]->fd >= 0 && plan_is_for(a->plan[i], f))
+			return a->plan[i];
+	return NULL;
+}
+
+static struct plan *get_plan(struct attach *a, pid_t pid, const struct map_file *f)
+{
+	struct plan *plan = find_plan(a, f), **grown;
+	char why[160] = "";
+	int fd;
+
+	if (plan)
+		return plan;
+	fd = maps_open(pid, f, why, sizeof(why));
+	grown = realloc(a->plan, sizeof(*grown) * (size_t)(a->nplan + 1));
+	if (grown)
+		a->plan = grown;
+	if (plan_make(a->profile, f, fd, why, &plan))
+		return NULL;
+	if (!grown) {
+		plan_free(plan);
+		return NULL;
+	}
+	a->plan[a->nplan++] = plan;
+	return plan;
+}
+
+static bool has_plan(const struct watched *w, const struct map_file *f)
+{
+	for (int i = 0; i < w->nlib; i++)
+		if (plan_is_for(w->lib[i].plan, f))
+			return true;
+	return false;
+}
+
+static void say_failures(const struct attach *a, const struct watched *w,
+			 const struct watched_lib *lib)
+{
+	struct attach_notice n = {
+		.what = NOTICE_FAILED, .ns = mono_ns(), .pid = (uint32_t)w->id.pid};
+	char why[160];
+
+	for (int i = 0; i < lib->plan->nprobe; i++) {
+		const struct plan_probe *p = &lib->plan->probe[i];
+		const struct profile_probe *pp = &a->profile->probes[p->index];
+
+		if (p->ok && !lib->err[i])
+			continue;
+		if (p->ok)
+			uprobe_reason(lib->err[i], a->bpf.progs.backend, why, sizeof(why));
+		snprintf(n.text, sizeof(n.text), "probe %.32s in %.40s: %.150s%s", pp->name,
+			 strrchr(lib->plan->path, '/') + 1, p->ok ? why : p->reason,
+			 pp->required ? "" : " (not required)");
+		attach_notify(a, &n);
+	}
+}
+
+/* Link one library's probes. Their number, or -ENOMEM. */
+static int add_lib(struct attach *a, struct watched *w, struct plan *plan)
+{
+	struct watched_lib *grown = realloc(w->lib, sizeof(*grown) * (size_t)(w->nlib + 1)), *lib;
+
+	if (!grown)
+		return -ENOMEM;
+	w->lib = grown;
+	lib = &w->lib[w->nlib];
+	memset(lib, 0, sizeof(*lib));
+	lib->plan = plan;
+	lib->err = calloc((size_t)plan->nprobe + 1, sizeof(*lib->err));
+	if (!lib->err)
+		return -ENOMEM;
+	lib->good = uprobe_attach(&a->bpf.progs, plan, w->id.pid, &lib->links, lib->err);
+	w->nlib++;
+	return lib->good;
+}
+
+int watched_scan(struct attach *a, struct watched *w)
+{
+	uint64_t began = mono_ns(), took, gap;
+	struct map_files files;
+	int added = 0, rc;
+
+	w->pages = target_pages(w->id.pid);
+	rc = maps_read(w->id.pid, &files);
+	/* The pid is still that process, or this was another's map. */
+	if (!rc && !target_alive(&w->id))
+		rc = -ESRCH;
+	for (int i = 0; !rc && i < files.n; i++) {
+		struct plan *plan;
+
+		if (!plan_wants(a->profile, &files.file[i]) || has_plan(w, &files.file[i]))
+			continue;
+		plan = get_plan(a, w->id.pid, &files.file[i]);
+		rc = plan ? add_lib(a, w, plan) : -ENOMEM;
+		if (rc < 0)
+			break;
+		added += rc;
+		rc = 0;
+		say_failures(a, w, &w->lib[w->nlib - 1]);
+	}
+	maps_free(&files);
+	took = mono_ns() - began;
+	gap = began - w->born_ns < YOUNG_NS ? YOUNG_GAP : OLD_GAP;
+	w->due_ns = began + took + (took * DUTY > gap ? took * DUTY : gap);
+	w->forced_ns = began + FORCE_GAP;
+	return rc ? rc : added;
+}
+
+int watched_inherit(struct attach *a, struct watched *w, const struct watched *parent)
+{
+	int added = 0;
+
+	for (int i = 0; i < parent->nlib; i++) {
+		int n = add_lib(a, w, parent->lib[i].plan);
+
+		if (n < 0)
+			return n;
+		added += n;
+	}
+	return added;
+}
+
+int watched_probes(const struct watched *w)
+{
+	int n = 0;
+
+	for (int i = 0; i < w->nlib; i++)
+		n += w->lib[i].good;
+	return n;
+}
+
+int watched_link_error(const struct watched *w)
+{
+	for (int i = 0; i < w->nlib; i++)
+		for (int k = 0; k < w->lib[i].plan->nprobe; k++)
+			if (w->lib[i].err[k])
+				return w->lib[i].err[k];
+	return 0;
+}
+
+struct dropped {
+	struct links *links;
+	int n;
+};
+
+static void *close_dropped(void *arg)
+{
+	struct dropped *d = arg;
+
+	links_close_all(d->links, d->n);
+	free(d->links);
+	free(d);
+	return NULL;
+}
+
+void watched_drop_libs(struct watched *w)
+{
+	struct dropped *d = calloc(1, sizeof(*d));
+	pthread_t thread;
+
+	if (d)
+		d->links = calloc((size_t)w->nlib + 1, sizeof(*d->links));
+	for (int i = 0; i < w->nlib; i++) {
+		if (d && d->links)
+			d->links[d->n++] = w->lib[i].links;
+		else
+			links_close(&w->lib[i].links);
+		free(w->lib[i].err);
+	}
+	free(w->lib);
+	w->lib = NULL;
+	w->nlib = 0;
+	if (!d || !d->links || d->n == 0) {
+		if (d)
+			free(d->links);
+		free(d);
+		return;
+	}
+	/* A detach waits for grace periods, 40 ms and more: the records must not wait with it. */
+	if (pthread_create(&thread, NULL, close_dropped, d))
+		close_dropped(d);
+	else
+		pthread_detach(thread);
+}

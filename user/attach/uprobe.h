@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Links: the two ways to hang a program on places in a file, for one process. Detaching is closing
+ * the descriptors; the kernel does so when silentpin dies.
+ */
+#ifndef SP_ATTACH_UPROBE_H
+#define SP_ATTACH_UPROBE_H
+
+#include "attach/attach.h"
+#include "attach/plan.h"
+
+/* Kernel numbers that the headers of the oldest build machine do not have (linux/bpf.h, 6.6). */
+#define SP_BPF_TRACE_UPROBE_MULTI    48
+#define SP_BPF_F_UPROBE_MULTI_RETURN 1
+
+struct links {
+	int *fd;
+	int n;
+};
+
+struct uprobe_progs {
+	int hit, hit_return; /* program descriptors */
+	enum attach_backend backend;
+};
+
+/* One kind of program at n places. One descriptor a call (multi) or two a place (perf), appended.
+ * 0 or -errno, then nothing is appended. */
+int uprobe_multi_link(int prog_fd, int file_fd, pid_t pid, bool at_return,
+		      const struct plan_site *site, int n, struct links *out);
+int uprobe_perf_link(int prog_fd, int file_fd, pid_t pid, bool at_return,
+		     const struct plan_site *site, int n, struct links *out);
+
+/*
+ * All sites of a plan for one process. err[i] for plan probe i: 0 or -errno; a probe is attached at
+ * all of its places or not at all. The number of probes attached.
+ */
+int uprobe_attach(const struct uprobe_progs *progs, const struct plan *plan, pid_t pid,
+		  struct links *out, int *err);
+/* Why an attach failed, and what to do. */
+void uprobe_reason(int err, enum attach_backend backend, char *buf, size_t len);
+
+int links_add(struct links *l, int fd); /* takes fd over, closes it on -ENOMEM */
+void links_close(struct links *l);
+/* Close many at once: each waits for the kernel's grace periods, so they wait together. */
+void links_close_all(struct links *l, int n);
+
+#endif

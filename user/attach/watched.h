@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share of struct attach: the processes watched. */
+#ifndef SP_ATTACH_WATCHED_H
+#define SP_ATTACH_WATCHED_H
+
+#include "attach/attach.h"
+#include "attach/bpfload.h"
+#include "attach/plan.h"
+#include "attach/target.h"
+
+/* One library file of one process. */
+struct watched_lib {
+	struct plan *plan; /* owned by struct attach */
+	struct links links;
+	int *err; /* for each plan probe: 0 or -errno of its link */
+	int good; /* probes in place */
+};
+
+struct watched {
+	struct target_id id;
+	struct watched_lib *lib;
+	int nlib;
+	uint64_t pages;     /* mapped at the last scan */
+	uint64_t born_ns;   /* since when it has its present program, as far as known */
+	uint64_t due_ns;    /* no scan before */
+	uint64_t forced_ns; /* a scan at the latest */
+	bool borrowed;      /* in its parent's memory (vfork) until its exec */
+};
+
+#define GONE_MAX 256
+struct attach {
+	const struct profile *profile;
+	struct attach_opts opts;
+	struct attach_features features;
+	attach_notice_fn fn;
+	void *ctx;
+	struct bpfload bpf;
+	struct plan **plan;
+	int nplan;
+	struct watched **watched;
+	int nwatched;
+	uint32_t gone[GONE_MAX]; /* threads that have ended since forget_ns */
+	int ngone;
+	uint64_t forget_ns;
+};
+
+/* Attach what is mapped now and was not before. Probes new in place, or -errno when the process
+ * cannot be read. */
+int watched_scan(struct attach *a, struct watched *w);
+/* The same for a child that has just been forked: it has its parent's libraries. */
+int watched_inherit(struct attach *a, struct watched *w, const struct watched *parent);
+int watched_probes(const struct watched *w);
+/* The last error of a link that failed, 0 when none did. */
+int watched_link_error(const struct watched *w);
+/* Forget its libraries; their links are closed in the background. */
+void watched_drop_libs(struct watched *w);
+
+void attach_notify(const struct attach *a, const struct attach_notice *n);
+
+#endif
