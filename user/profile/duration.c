@@ -44,7 +44,7 @@ int duration_parse(const char *text, uint64_t *ns)
 	if (!digit || p[-1] == '.')
 		return -EINVAL;
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-		if (strcmp(p, units[i].name))
+		if (strcmp(p, units[i].name) != 0)
 			continue;
 		/* frac < 1e6 and ns <= 3.6e12: the product fits in 64 bits */
 		if (__builtin_mul_overflow(whole, units[i].ns, &sum) ||

@@ -122,17 +122,17 @@ static int read_covers(const struct reader *r, const struct ynode *list, struct 
 	for (size_t i = 0; !rc && i < list->n; i++) {
 		const char *text;
 		char need[24];
-		bool known = false;
+		bool found = false;
 
 		rc = read_text(r, list->item[i], "a word of covers", &text);
 		if (rc)
 			break;
-		for (int k = 0; k < p->nneeds && !known; k++) {
+		for (int k = 0; k < p->nneeds && !found; k++) {
 			snprintf(need, sizeof(need), "%s%s", p->needs[k].kind,
 				 p->needs[k].last ? ".last" : "");
-			known = !strcmp(need, text);
+			found = !strcmp(need, text);
 		}
-		if (!known || strlen(text) >= sizeof(ev->covers[0]))
+		if (!found || strlen(text) >= sizeof(ev->covers[0]))
 			return bad_at(r, list->item[i]->mark,
 				      "\"%.32s\" is not among done.needs: write it as it stands "
 				      "there",

@@ -226,26 +226,28 @@ static int expression(const struct compiler *c, const char *s, size_t len)
 	return rc;
 }
 
-/* The type: of the suffix, of the argument, or both when they agree. */
-static int find_type(const struct compiler *c, const char *suffix, const char *type,
-		     const struct type_info **out)
+/* The type: of the suffix, of the argument, or both when they agree. NULL: why is set. */
+static const struct type_info *find_type(const struct compiler *c, const char *suffix,
+					 const char *type)
 {
 	const char *name = suffix ? suffix : type;
+	const struct type_info *t = name ? type_by_name(name, strlen(name)) : NULL;
 	char known[160];
 
-	if (!name)
-		return no(c, "no type: add type: u64 (or another)");
-	if (suffix && type && strcmp(suffix, type) != 0)
-		return no(c, "type %.24s and the suffix :%.24s differ: keep one", type, suffix);
-	*out = type_by_name(name, strlen(name));
-	if (*out)
-		return 0;
-	if (strchr(name, '['))
-		return no(c, "%.24s: arrays are not supported: use bytes with max", name);
-	if (*name == 'b' && name[1] >= '0' && name[1] <= '9')
-		return no(c, "%.24s: bitfields are not supported: fetch the whole number", name);
-	type_names(known, sizeof(known));
-	return no(c, "unknown type \"%.24s\": use %s", name, known);
+	if (!name) {
+		no(c, "no type: add type: u64 (or another)");
+	} else if (suffix && type && strcmp(suffix, type) != 0) {
+		no(c, "type %.24s and the suffix :%.24s differ: keep one", type, suffix);
+		return NULL;
+	} else if (!t && strchr(name, '[')) {
+		no(c, "%.24s: arrays are not supported: use bytes with max", name);
+	} else if (!t && *name == 'b' && name[1] >= '0' && name[1] <= '9') {
+		no(c, "%.24s: bitfields are not supported: fetch the whole number", name);
+	} else if (!t) {
+		type_names(known, sizeof(known));
+		no(c, "unknown type \"%.24s\": use %s", name, known);
+	}
+	return t;
 }
 
 static int find_max(const struct compiler *c, const struct type_info *t, uint16_t max)
@@ -282,9 +284,9 @@ int fetch_compile(const char *expr, const char *type, uint16_t max, bool at_retu
 	int rc;
 
 	memset(f, 0, sizeof(*f));
-	rc = find_type(&c, colon ? colon + 1 : NULL, type, &t);
-	if (rc)
-		return rc;
+	t = find_type(&c, colon ? colon + 1 : NULL, type);
+	if (!t)
+		return -EINVAL;
 	f->type = t->type;
 	c.composite = t->is_composite;
 	rc = find_max(&c, t, max);

@@ -43,18 +43,6 @@ static enum pat_shape default_shape(const char *name, bool room_u64)
 	return PAT_TOKEN;
 }
 
-static int add_literal(struct pattern *p, const char *s, size_t len)
-{
-	struct pat_part *part = &p->part[p->nparts];
-
-	part->literal = strndup(s, len);
-	if (!part->literal)
-		return -ENOMEM;
-	part->literal_len = len;
-	p->nparts++;
-	return 0;
-}
-
 /* "{name:shape}" at *text; steps behind it. */
 static int add_capture(struct pattern *p, const char **text, bool room_u64, char *why, size_t n)
 {
@@ -105,28 +93,26 @@ static int add_capture(struct pattern *p, const char **text, bool room_u64, char
 /* The text up to the next capture, "{{" and "}}" undone. */
 static int add_text(struct pattern *p, const char **text, char *why, size_t n)
 {
-	__free char *buf = malloc(strlen(*text) + 1);
+	struct pat_part *part = &p->part[p->nparts++];
 	const char *s = *text;
-	size_t len = 0;
 
-	if (!buf)
+	part->literal = malloc(strlen(s) + 1);
+	if (!part->literal)
 		return -ENOMEM;
 	while (*s) {
-		if ((*s == '{' || *s == '}') && s[1] == *s) {
-			buf[len++] = *s;
-			s += 2;
-			continue;
-		}
-		if (*s == '{')
+		if ((*s == '{' || *s == '}') && s[1] == *s)
+			s++;
+		else if (*s == '{')
 			break;
-		if (*s == '}') {
+		else if (*s == '}') {
 			snprintf(why, n, "\"}\" without \"{\": write }} for a brace of the text");
 			return -EINVAL;
 		}
-		buf[len++] = *s++;
+		part->literal[part->literal_len++] = *s++;
 	}
+	part->literal[part->literal_len] = '\0';
 	*text = s;
-	return add_literal(p, buf, len);
+	return 0;
 }
 
 static bool is_ip_char(unsigned char c)
@@ -245,7 +231,7 @@ static bool flag_at(const char *s, size_t len, size_t *used, uint64_t *num)
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
 		size_t n = strlen(flags[i].text);
 
-		if (n > len || memcmp(s, flags[i].text, n))
+		if (n > len || memcmp(s, flags[i].text, n) != 0)
 			continue;
 		*used = n;
 		*num = flags[i].num;
@@ -365,7 +351,7 @@ static bool first_pass(const struct pattern *p, const char *s, size_t len, size_
 				return false;
 		} else {
 			n = part->literal_len;
-			if (n > len - at || memcmp(s + at, part->literal, n))
+			if (n > len - at || memcmp(s + at, part->literal, n) != 0)
 				return false;
 		}
 		at += n;
@@ -462,7 +448,7 @@ static bool split(const struct pattern *p, const char *s, size_t len, size_t ful
 bool pattern_match(const struct pattern *p, const char *s, size_t len, size_t full_len,
 		   struct captures *caps)
 {
-	size_t end[PAT_MAX_PARTS];
+	size_t end[PAT_MAX_PARTS] = {0};
 	size_t from = 0;
 	int had;
 

@@ -12,7 +12,7 @@
 #include "profile/profile_priv.h"
 #include "util/cleanup.h"
 
-#define FILE_BYTES_MAX (1024 * 1024) /* the shipped file has a few KiB */
+#define FILE_BYTES_MAX 1048576 /* 1 MiB; the shipped file has a few KiB */
 #define PROFILES_MAX   32
 
 /* ---- parsing --------------------------------------------------------------------------------- */
@@ -248,7 +248,9 @@ int profile_load(const char *path, struct profile_file **out, struct sp_err *err
 				  "silentpin: give --probes FILE",
 				  SP_PREFIX);
 	rc = slurp(path, &text, &len, err);
-	return rc ? rc : profile_parse(path, text, len, out, err);
+	if (rc || !text)
+		return rc;
+	return profile_parse(path, text, len, out, err);
 }
 
 /* DIR/probes.yaml into buf; false when it does not exist or does not fit. */

@@ -20,13 +20,15 @@ int bad_at(const struct reader *r, struct profile_mark mark, const char *fmt, ..
 	for (char *p = what; *p; p++) /* a quoted word may hold anything: one line, no escapes */
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = '?';
-	return sp_err_set(r->err, SP_EXIT_USAGE, -EINVAL, "%s:%d:%d: %s", r->file, mark.line,
-			  mark.col, what);
+	sp_err_set(r->err, SP_EXIT_USAGE, -EINVAL, "%s:%d:%d: %s", r->file, mark.line, mark.col,
+		   what);
+	return -EINVAL;
 }
 
 int no_memory(const struct reader *r)
 {
-	return sp_err_set(r->err, SP_EXIT_FAIL, -ENOMEM, "%s: out of memory", r->file);
+	sp_err_set(r->err, SP_EXIT_FAIL, -ENOMEM, "%s: out of memory", r->file);
+	return -ENOMEM;
 }
 
 /*
@@ -275,7 +277,7 @@ static const char *glob_flaw(const char *g)
 
 int read_glob(const struct reader *r, const struct ynode *n, const char *what, char **out)
 {
-	const char *text, *flaw;
+	const char *text = "", *flaw;
 	int rc = read_text(r, n, what, &text);
 
 	if (rc)

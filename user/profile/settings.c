@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a profile says beside its probes: match, room, stages, done, status, libraries. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,7 +126,7 @@ static int read_done(const struct reader *r, const struct ynode *map)
 {
 	static const char *const keys[] = {"needs", NULL};
 	struct profile *p = r->profile;
-	struct ynode *list;
+	struct ynode *list = NULL;
 	int rc = need_map(r, map, "done");
 
 	if (!rc)
@@ -152,7 +153,7 @@ static int read_done(const struct reader *r, const struct ynode *map)
 static int read_range(const struct reader *r, const struct ynode *n, const char *what,
 		      struct status_range *range)
 {
-	__free char *copy = NULL;
+	char copy[64];
 	const char *text;
 	char *dots;
 	int64_t v;
@@ -160,9 +161,7 @@ static int read_range(const struct reader *r, const struct ynode *n, const char 
 
 	if (rc)
 		return rc;
-	copy = strdup(text);
-	if (!copy)
-		return no_memory(r);
+	snprintf(copy, sizeof(copy), "%s", text); /* two numbers and dots: the rest is no range */
 	dots = strstr(copy, "..");
 	if (dots) {
 		*dots = '\0';

@@ -17,13 +17,15 @@ struct builder {
 
 static int bad_mark(const struct builder *b, yaml_mark_t m, const char *what)
 {
-	return sp_err_set(b->err, SP_EXIT_USAGE, -EINVAL, "%s:%zu:%zu: %s", b->name, m.line + 1,
-			  m.column + 1, what);
+	sp_err_set(b->err, SP_EXIT_USAGE, -EINVAL, "%s:%zu:%zu: %s", b->name, m.line + 1,
+		   m.column + 1, what);
+	return -EINVAL;
 }
 
 static int out_of_memory(const struct builder *b)
 {
-	return sp_err_set(b->err, SP_EXIT_FAIL, -ENOMEM, "%s: out of memory", b->name);
+	sp_err_set(b->err, SP_EXIT_FAIL, -ENOMEM, "%s: out of memory", b->name);
+	return -ENOMEM;
 }
 
 /* libyaml gives the place of a bad byte as an offset only. */
@@ -101,7 +103,7 @@ static int node_add(struct builder *b, struct ynode *to, struct ynode *item, siz
 	struct ynode **grown;
 
 	if (!(at & (at + 1))) { /* full at 0, 1, 3, 7...: room for 2 at + 1 */
-		grown = realloc(to->item, (2 * at + 1) * sizeof(*grown));
+		grown = realloc(to->item, (2 * at + 1) * sizeof(struct ynode *));
 		if (!grown)
 			return out_of_memory(b);
 		to->item = grown;
