@@ -93,10 +93,10 @@ bool Engine::in_allowed(uintptr_t addr, size_t len) const
 	});
 }
 
-/* "NODE1 port name": all that a peer needs on one machine. */
+/* "NODE1 port pid name": the pid is for those who ask whether the peer can answer at all. */
 std::string Engine::metadata() const
 {
-	return "NODE1 " + std::to_string(port) + " " + name;
+	return "NODE1 " + std::to_string(port) + " " + std::to_string(getpid()) + " " + name;
 }
 
 Conn *Engine::find(const std::string &peer)
@@ -119,7 +119,7 @@ nixl_status_t Engine::connect(const std::string &md, std::string &peer)
 	char text[128];
 	unsigned int peer_port;
 
-	if (sscanf(md.c_str(), "NODE1 %5u %127s", &peer_port, text) != 2 || peer_port > 65535)
+	if (sscanf(md.c_str(), "NODE1 %5u %*u %127s", &peer_port, text) != 2 || peer_port > 65535)
 		return NIXL_ERR_INVALID_PARAM;
 	peer = text;
 	if (knows(peer))

@@ -1,0 +1,224 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The stand-in decode: one or more ranks that announce rooms, receive their bytes and check them.
+
+usage: decode.py --rank-port PORT [--ranks N] [--first-rank N] [--rate BYTES] [--build DIR] ...
+
+Commands come as JSON lines on stdin, events go as JSON lines to stdout:
+  {"do":"announce","room":R,"tokens":N,"prefix":0,"required":null,"ranks":null,"state":false}
+  {"do":"abort","room":R}      {"do":"raw","frames":["hex",..]}      {"do":"rate","bytes":N}
+  {"ev":"ready","agents":[..],"pid":..}   {"ev":"done","room":"R","ok":true}   {"ev":"sent",..}
+`required` is how many ranks the room needs (default: all of this process); `ranks` which of ours
+announce. Anything else about the process (stopped, killed) is done with signals from outside.
+"""
+import argparse
+import array
+import collections
+import ctypes
+import json
+import mmap
+import os
+import sys
+import threading
+import uuid
+
+import zmq
+
+from kv import PAGE_HEAD, Geometry, KVArgsRegisterInfo, TransferInfo
+from proc import die_with_parent
+
+
+def emit(**event):
+    sys.stdout.write(json.dumps(event) + "\n")
+    sys.stdout.flush()
+
+
+class Room:
+    """What one rank expects for one room, and what of it has come."""
+
+    def __init__(self, pages, first_page, aux, state):
+        self.pages = pages
+        self.first_page = first_page
+        self.aux_index = aux
+        self.expects_state = state
+        self.chunks = set()
+        self.chunks_expected = None
+        self.has_aux = self.has_state = False
+
+    def take(self, parts):
+        if parts[1] == "kv":
+            self.chunks.add(int(parts[2]))
+            if int(parts[3]):
+                self.chunks_expected = int(parts[2]) + 1
+        elif parts[1] == "aux":
+            self.has_aux = True
+            if len(parts) > 2 and parts[2] == "nokv":
+                self.chunks_expected = 0
+        elif parts[1] == "state":
+            self.has_state = True
+
+    def is_done(self):
+        return (self.has_aux and self.chunks_expected == len(self.chunks)
+                and (self.has_state or not self.expects_state))
+
+
+class Rank:
+    """One decode rank: an agent with memory of its own and a socket to the prefill rank."""
+
+    def __init__(self, number, size, args, geometry, ctx):
+        import _nixl_standin
+
+        self.geometry = geometry
+        self.memory = mmap.mmap(-1, geometry.size())
+        self.base = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.agent = _nixl_standin.Agent(str(uuid.uuid4()))
+        self.agent.register_memory(self.base, geometry.size())
+        self.agent.set_rate(args.rate)
+        self.rooms = {}
+        self.free_pages = list(range(geometry.num_pages))
+        self.free_aux = list(range(geometry.aux_slots))
+        self.local_port = args.local_port + number
+        self.socket = ctx.socket(zmq.PUSH)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.connect(f"tcp://127.0.0.1:{args.rank_port}")
+        self.socket.send_multipart(KVArgsRegisterInfo(
+            room="None", endpoint="127.0.0.1", dst_port=self.local_port,
+            agent_name=self.agent.name, agent_metadata=self.agent.get_agent_metadata(),
+            dst_kv_ptrs=[self.base + at for at in geometry.kv_offsets()],
+            dst_aux_ptrs=[self.base + geometry.aux_offset()],
+            dst_state_data_ptrs=[[self.base + geometry.state_offset()]], gpu_id=0,
+            decode_tp_size=size, decode_tp_rank=number, dst_kv_item_len=geometry.item_len,
+            dst_num_slots=geometry.num_pages).to_zmq())
+
+    def announce(self, room, tokens, prefix, required, state):
+        self.forget(room)
+        count = -(-(tokens - prefix) // self.geometry.page_size)
+        pages = [self.free_pages.pop() for _ in range(count)]
+        aux = self.free_aux.pop()
+        self.rooms[room] = Room(pages, prefix // self.geometry.page_size, aux, state)
+        self.socket.send_multipart(TransferInfo(
+            room=room, endpoint="127.0.0.1", dst_port=self.local_port,
+            agent_name=self.agent.name, dst_kv_indices=array.array("i", pages),
+            dst_aux_index=aux, required_dst_info_num=required,
+            dst_state_indices=[[aux]] if state else [], decode_prefix_len=prefix).to_zmq())
+
+    def abort(self, room):
+        self.socket.send_multipart([b"ABORT", b"%d" % room, b"127.0.0.1",
+                                    b"%d" % self.local_port])
+
+    def forget(self, room):
+        gone = self.rooms.pop(room, None)
+        if gone:
+            self.free_pages.extend(gone.pages)
+            self.free_aux.append(gone.aux_index)
+
+    def take_notifs(self):
+        """The rooms that are complete now."""
+        done = []
+        for texts in self.agent.get_new_notifs().values():
+            for text in texts:
+                parts = text.decode("ascii").split("_")
+                room = self.rooms.get(int(parts[0]))
+                if room:
+                    room.take(parts)
+                    if room.is_done():
+                        done.append(int(parts[0]))
+        return done
+
+    def content_ok(self, room):
+        """Every page begins with the mark that the forward pass left in it."""
+        info = self.rooms[room]
+        return all(
+            PAGE_HEAD.unpack_from(self.memory, at + page * self.geometry.item_len)
+            == (room, info.first_page + i)
+            for at in self.geometry.kv_offsets() for i, page in enumerate(info.pages))
+
+
+class Decode:
+    def __init__(self, args):
+        geometry = Geometry(num_pages=args.num_pages, item_len=args.item_len)
+        self.ctx = zmq.Context()
+        self.ranks = [Rank(args.first_rank + i, args.first_rank + args.ranks, args, geometry,
+                           self.ctx) for i in range(args.ranks)]
+        self.left = {}  # room -> ranks of ours that are not done
+        self.commands = collections.deque()
+        self.ended = False
+        threading.Thread(target=self.read_commands, daemon=True).start()
+
+    def read_commands(self):
+        for line in sys.stdin:
+            self.commands.append(json.loads(line))
+        self.ended = True
+
+    def run(self):
+        emit(ev="ready", agents=[r.agent.name for r in self.ranks], pid=os.getpid())
+        while not self.ended:
+            while self.commands:
+                self.do(self.commands.popleft())
+            for rank in self.ranks:
+                rank.agent.progress(1 if self.left else 10)
+                for room in rank.take_notifs():
+                    self.rank_done(rank, room)
+
+    def do(self, command):
+        what, room = command["do"], command.get("room")
+        if what == "announce":
+            mine = command.get("ranks")
+            mine = self.ranks if mine is None else [self.ranks[i] for i in mine]
+            self.left[room] = set(mine)
+            for rank in mine:
+                rank.announce(room, command["tokens"], command.get("prefix", 0),
+                              command.get("required") or len(self.ranks),
+                              command.get("state", False))
+        elif what == "abort":
+            for rank in self.ranks[:1]:
+                rank.abort(room)
+            for rank in self.ranks:
+                rank.forget(room)
+            self.left.pop(room, None)
+        elif what == "raw":
+            self.ranks[0].socket.send_multipart([bytes.fromhex(f) for f in command["frames"]])
+        elif what == "rate":
+            for rank in self.ranks:
+                rank.agent.set_rate(command["bytes"])
+        else:
+            raise ValueError(f"no command {what}")
+        emit(ev="sent", do=what, room=str(room))
+
+    def rank_done(self, rank, room):
+        left = self.left.get(room)
+        ok = rank.content_ok(room)
+        rank.forget(room)
+        if left is None:
+            return
+        left.discard(rank)
+        if not ok:
+            emit(ev="corrupt", room=str(room))
+        if not left:
+            del self.left[room]
+            emit(ev="done", room=str(room), ok=ok)
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rank-port", type=int, required=True)
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--first-rank", type=int, default=0)
+    parser.add_argument("--local-port", type=int, default=41000, help="told to prefill, not bound")
+    parser.add_argument("--rate", type=int, default=0, help="receive at most so many bytes a second")
+    parser.add_argument("--num-pages", type=int, default=1024)
+    parser.add_argument("--item-len", type=int, default=16384)
+    parser.add_argument("--build", default=os.path.join(
+        os.path.dirname(os.path.abspath(__file__)), "../../build/node"))
+    return parser.parse_args()
+
+
+def main():
+    args = parse_args()
+    die_with_parent()
+    sys.path.insert(0, args.build)
+    Decode(args).run()
+
+
+if __name__ == "__main__":
+    main()
