@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The evidence of a verdict, for and against, the decisive lines first. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/facts.h"
+#include "model/words.h"
+
+/* A worker in its polling loop asks thousands of times a second (NIXL under SGLang: 12,000). */
+#define POLL_FRESH_NS NS_S
+/* Counting neighbours in a list is for evidence only: stop early. */
+#define MAX_COUNT 1000u
+
+struct scene {
+	struct model *m;
+	const struct life *l;
+	const struct choice *c;
+	uint64_t now;
+	struct model_verdict *v;
+};
+
+__attribute__((format(printf, 3, 4))) static void say(struct scene *s, bool against,
+						      const char *fmt, ...)
+{
+	struct model_verdict *v = s->v;
+	va_list ap;
+
+	if (v->nevidence >= VERDICT_EVIDENCE_MAX)
+		return;
+	v->evidence[v->nevidence].against = against;
+	va_start(ap, fmt);
+	vsnprintf(v->evidence[v->nevidence].text, VERDICT_TEXT_MAX, fmt, ap);
+	va_end(ap);
+	v->nevidence++;
+}
+
+static double sec(uint64_t ns)
+{
+	return (double)ns / (double)NS_S;
+}
+
+/* Seconds since the life opened, as the timeline counts. */
+static double at(const struct scene *s, uint64_t ns)
+{
+	return ns >= s->l->opened_ns ? sec(ns - s->l->opened_ns) : -sec(s->l->opened_ns - ns);
+}
+
+static void say_poll(struct scene *s, const struct op *o)
+{
+	uint64_t ns = 0;
+	uint32_t tid = 0;
+
+	if (!s->m->ops.last_poll ||
+	    !s->m->ops.last_poll(s->m->ctx, o->key.pid, o->key.handle, &ns, &tid) || !ns)
+		return;
+	if (ns + POLL_FRESH_NS >= s->now)
+		say(s, false, "thread %u still polls it", tid);
+	else
+		say(s, false, "last polled %.1f s ago, by thread %u: nobody looks at it now",
+		    sec(s->now - ns), tid);
+}
+
+/* Operations posted after o to the same peer that are over: the peer is well, o is not. */
+static void say_overtaken(struct scene *s, const struct op *o)
+{
+	const struct agent *a = o->agent;
+	uint64_t after, over;
+
+	if (!a || o->state != OP_BUSY)
+		return;
+	after = a->posted - 1 - o->seq;
+	over = a->over - o->over_at_post;
+	if (over > after)
+		over = after;
+	if (over)
+		say(s, false,
+		    "%" PRIu64 " of the %" PRIu64 " operations posted later to the same peer are "
+		    "over",
+		    over, after);
+	else if (after)
+		say(s, false,
+		    "none of the %" PRIu64 " operations posted later to the same peer is "
+		    "over either",
+		    after);
+}
+
+static void say_stalled(struct scene *s)
+{
+	const struct op *o = fact_busy(s->l);
+	char what[64];
+	uint32_t n = 0;
+
+	if (!o)
+		return;
+	words_op(s->m, o, what, sizeof(what));
+	say(s, false,
+	    "op 0x%" PRIx64 " (%s) posted by thread %u at +%.1f s, in progress for %.1f s",
+	    o->key.handle, what, o->worker ? o->worker->key.tid : 0, at(s, o->since_ns),
+	    sec(s->now - o->since_ns));
+	say_poll(s, o);
+	for (const struct op *b = s->l->ops; b; b = b->lnext)
+		n += b->state == OP_BUSY;
+	if (n > 1)
+		say(s, false, "%u more of its operations are in progress", n - 1);
+	say_overtaken(s, o);
+}
+
+static void say_behind(struct scene *s)
+{
+	const struct op *o = s->c->op;
+	const struct life *l = s->l;
+	const struct worker *w = l->worker ? l->worker : worker_inferred(l);
+
+	if (!o || !o->worker) {
+		o = fact_any_blocked(l, s->now, stage_span(s->m, l));
+		if (o && o->worker)
+			say(s, true,
+			    "thread %u is kept busy by room %s: whether it is this room's thread "
+			    "is not known",
+			    o->worker->key.tid, o->room->name);
+		return;
+	}
+	say(s, false,
+	    "thread %u is busy with room %s life %u: op 0x%" PRIx64 " in progress for %.1f s",
+	    o->worker->key.tid, o->room->name, o->life_number, o->key.handle,
+	    sec(s->now - o->since_ns));
+	if (l->worker)
+		say(s, false, "thread %u posted this room's earlier operations",
+		    l->worker->key.tid);
+	else if (w)
+		say(s, false, "thread %u posted for the last %u rooms of the same peer", w->key.tid,
+		    life_agent(l)->served);
+	else
+		say(s, false, "all %u threads that post are kept busy", l->proc->nposters);
+	if (!o->life)
+		say(s, false, "that room has ended, its transfer goes on");
+	say_poll(s, o);
+}
+
+static void say_error(struct scene *s)
+{
+	const struct rare *r = s->l->rare;
+
+	if (!r)
+		return;
+	if (s->l->error_ns)
+		say(s, false, "an operation ended with error %" PRId64 "%s%s%s at +%.1f s",
+		    r->error_code, r->error_note[0] ? " (" : "", r->error_note,
+		    r->error_note[0] ? ")" : "", at(s, s->l->error_ns));
+	if (r->create_failed_ns)
+		say(s, false, "an operation could not be created at +%.1f s (error %" PRId64 ")",
+		    at(s, r->create_failed_ns), r->create_code);
+	if (r->abandoned_ns)
+		say(s, false, "an operation was closed in progress at +%.1f s",
+		    at(s, r->abandoned_ns));
+	if (!s->m->cfg.sees_release)
+		say(s, true,
+		    "the server has most likely failed the room at once: its release "
+		    "cannot be seen from here");
+}
+
+static void say_needs(struct scene *s)
+{
+	const struct profile *p = s->m->cfg.profile;
+	const struct life *l = s->l;
+	const struct group *g = l->ngroups ? &l->groups[l->ngroups - 1] : NULL;
+
+	for (int i = 0; i < p->nneeds; i++)
+		if (!need_met(s->m, l, i))
+			say(s, false, "%s%s: %u created, %u done, %u needed", p->needs[i].kind,
+			    p->needs[i].last ? " last" : "", l->need_seen[i], l->need_done[i],
+			    life_takers(l));
+	if (g)
+		say(s, false, "newest operation: %s%s", s->m->kinds[g->kind],
+		    g->chunk >= 0 ? "" : ", once");
+}
+
+static void say_reuse(struct scene *s)
+{
+	const struct rare *r = s->l->rare;
+
+	if (!r || !r->overlap_ns)
+		return;
+	say(s, false,
+	    "the room was opened again at +%.1f s while an earlier life was open (other "
+	    "life: %u)",
+	    at(s, r->overlap_ns), r->other_life);
+	if (r->reused_ns)
+		say(s, false,
+		    "life %u ended well at +%.1f s: the server's entry for the room went "
+		    "with it",
+		    r->other_life, at(s, r->reused_ns));
+	if (r->reuse_doubt)
+		say(s, true,
+		    "the earlier life was aborted, failed or overdue by then, and may have "
+		    "been gone");
+}
+
+static void say_thread(struct scene *s)
+{
+	const struct proc *p = s->l->proc;
+	const struct worker *w = s->l->worker ? s->l->worker : worker_inferred(s->l);
+
+	if (s->l->stage == STAGE_BOOTSTRAP)
+		say(s, false, "thread %u, which received the announcements, exited at +%.1f s",
+		    p->boot_tid, at(s, p->boot_dead_ns));
+	else if (w && w->exited_ns)
+		say(s, false, "thread %u, which posts for this room, exited at +%.1f s", w->key.tid,
+		    at(s, w->exited_ns));
+}
+
+static void say_decisive(struct scene *s)
+{
+	const struct rare *r = s->l->rare;
+
+	switch (s->c->cause) {
+	case CAUSE_THREAD_DIED:
+		say_thread(s);
+		break;
+	case CAUSE_TRANSFER_ERROR:
+		say_error(s);
+		break;
+	case CAUSE_QUEUED_BEHIND:
+		say_behind(s);
+		break;
+	case CAUSE_TRANSFER_STALLED:
+		say_stalled(s);
+		break;
+	case CAUSE_CONTROL_LOST:
+		if (r)
+			say(s, false, "staging request sent at +%.1f s, no reply since",
+			    at(s, r->control_out_ns));
+		break;
+	case CAUSE_STATUS_LOST:
+		say(s, false,
+		    "the server's list still holds the request, its status table has no "
+		    "entry for the room");
+		break;
+	case CAUSE_ROOM_REUSED:
+		say_reuse(s);
+		break;
+	case CAUSE_SEND_INCOMPLETE:
+	case CAUSE_AUX_MISSING:
+		say_needs(s);
+		break;
+	case CAUSE_DONE_NOT_RELEASED:
+		say(s, false, "all operations are complete since +%.1f s",
+		    at(s, s->l->progress_ns));
+		break;
+	case CAUSE_NEVER_SENT:
+		if (s->l->stage == STAGE_READY)
+			say(s, true,
+			    "it may still wait for its forward pass, which cannot be seen "
+			    "from here");
+		break;
+	case CAUSE_ABORT_BEFORE_OPEN:
+		if (r)
+			say(s, false, "an abort came %.1f s before the room: the server drops it",
+			    sec(s->l->opened_ns - r->abort_early_ns));
+		break;
+	case CAUSE_FAKE_ROOM:
+		say(s, true, "the profile lists this room as fake (health check or warm-up)");
+		break;
+	case CAUSE_BACKPRESSURE:
+		say(s, true, "what is ahead of it in its queue moved %.1f s ago",
+		    sec(s->now - s->l->ahead_ns));
+		break;
+	default:
+		break;
+	}
+}
+
+static void say_peers(struct scene *s)
+{
+	const struct life *l = s->l;
+	char names[120];
+	size_t n = 0;
+
+	if (!l->npeers)
+		return;
+	names[0] = '\0';
+	for (uint32_t i = 0; i < l->npeers && i < 4 && n < sizeof(names); i++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%.40s", i ? ", " : "",
+				      l->peers[i].agent->key.id);
+	say(s, false, "%u of %d peers announced: %s%s", l->npeers, l->need > 0 ? l->need : 1, names,
+	    l->npeers > 4 ? ", ..." : "");
+	if (l->ndata < l->npeers)
+		say(s, l->ndata == 0, "%u of them take no data", l->npeers - l->ndata);
+}
+
+static void say_abort(struct scene *s)
+{
+	const struct life *l = s->l;
+
+	if (!l->abort_ns)
+		return;
+	if (!fact_aborted(l, s->now))
+		say(s, false, "the abort at +%.1f s did not free it", at(s, l->abort_ns));
+	else if (s->m->cfg.sees_release)
+		say(s, false, "abort at +%.1f s, no release since", at(s, l->abort_ns));
+	else
+		say(s, true,
+		    "abort at +%.1f s: the server may have ended the room, which cannot "
+		    "be seen from here",
+		    at(s, l->abort_ns));
+}
+
+/* Other processes (ranks) that have had the room and let it go. */
+static void say_ranks(struct scene *s)
+{
+	const struct room *own = s->l->room;
+	int look = 64;
+
+	for (const struct proc *p = s->m->procs; p && look--; p = p->hh.next) {
+		const struct room *r;
+
+		if (p == s->l->proc)
+			continue;
+		r = room_find(s->m, p->pid, own->name);
+		if (r && r->nlives && !r->nopen)
+			say(s, false, "process %u has ended the same room", p->pid);
+	}
+}
+
+static void say_doubts(struct scene *s)
+{
+	const struct life *l = s->l;
+
+	if (l->late)
+		say(s, true, "first seen half-way: what came before the watch is not known");
+	if (l->uncertain)
+		say(s, true, "events were lost while this life was open");
+	if (l->blurred && s->c->cause == CAUSE_QUORUM_INCOMPLETE)
+		say(s, true,
+		    "opened right after the attach: an earlier announcement may have been "
+		    "missed");
+}
+
+void evidence_words(struct model *m, const struct life *l, const struct choice *c, uint64_t now,
+		    struct model_verdict *v)
+{
+	struct scene s = {.m = m, .l = l, .c = c, .now = now, .v = v};
+
+	v->nevidence = 0;
+	say_decisive(&s);
+	if (l->ngroups)
+		say(&s, false, "operations: %u done, %u not over", l->ndone, l->nbusy);
+	say_abort(&s);
+	if (c->cause != CAUSE_ROOM_REUSED)
+		say_reuse(&s);
+	if (l->rare && l->rare->gone_ns)
+		say(&s, false, "the connection of a peer ended at +%.1f s",
+		    at(&s, l->rare->gone_ns));
+	say_doubts(&s);
+	say_peers(&s);
+	say_ranks(&s);
+}

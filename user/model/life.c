@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One life of a room: opening, progress, stages, what completes it, and its end. */
+#include <string.h>
+
+#include "model/lives.h"
+
+struct rare *life_rare(struct model *m, struct life *l)
+{
+	if (!l->rare)
+		l->rare = mem_new(m, sizeof(*l->rare));
+	return l->rare;
+}
+
+/* How often each need must be seen: once for each announced peer that takes data. Without
+ * announcements (the life is older than the watch) the ranks that were seen stand for them. */
+uint32_t life_takers(const struct life *l)
+{
+	uint32_t n = l->npeers ? l->ndata : (uint32_t)__builtin_popcountll(l->ranks);
+
+	return n ? n : 1;
+}
+
+/* Most likely over for the server, though its end cannot be seen. */
+bool life_doomed(const struct life *l)
+{
+	return l->abort_ns || l->error_ns || (l->rare && l->rare->create_failed_ns);
+}
+
+/* Needs are posted in the profile's order: in a life seen half-way, a later one tells that the
+ * earlier ones happened before the attach. */
+static bool need_assumed(const struct model *m, const struct life *l, int i)
+{
+	if (!l->late || l->need_seen[i])
+		return false;
+	for (int k = i + 1; k < m->cfg.profile->nneeds; k++)
+		if (l->need_seen[k])
+			return true;
+	return false;
+}
+
+bool need_met(const struct model *m, const struct life *l, int i)
+{
+	return l->need_done[i] >= life_takers(l) || need_assumed(m, l, i);
+}
+
+static bool parts_missing(const struct life *l)
+{
+	for (uint32_t i = 0; l->nsplit && i < l->ngroups; i++)
+		if (l->groups[i].parts > 1 && l->groups[i].created % l->groups[i].parts)
+			return true;
+	return false;
+}
+
+bool life_complete(const struct model *m, const struct life *l)
+{
+	if (!l->ndone || l->nbusy || l->error_ns)
+		return false;
+	for (int i = 0; i < m->cfg.profile->nneeds; i++)
+		if (!need_met(m, l, i))
+			return false;
+	return !parts_missing(l);
+}
+
+void life_settle(struct model *m, struct life *l)
+{
+	if (l->stage != STAGE_INFLIGHT || !life_complete(m, l))
+		return;
+	if (m->cfg.sees_release) {
+		life_stage(m, l, STAGE_RELEASING);
+		return;
+	}
+	life_end(m, l, OUTCOME_DONE);
+}
+
+void life_stage(struct model *m, struct life *l, enum sp_stage stage)
+{
+	l->stage = (uint8_t)stage;
+	timer_arm(m, l);
+}
+
+void life_progress(struct model *m, struct life *l, const struct did *did)
+{
+	if (l->stuck)
+		stall_clear(m, l);
+	l->progress_ns = m->now;
+	l->progress_id = m->next_life;
+	l->ahead_ns = 0;
+	l->waits = l->deferred = false;
+	l->did = *did;
+	if (!l->timer)
+		timer_arm(m, l);
+}
+
+static void link_life(struct life *l, struct room *r, struct proc *p)
+{
+	struct life **at = &r->first;
+
+	while (*at)
+		at = &(*at)->rnext;
+	*at = l;
+	r->nopen++;
+	/* lives of a process are listed in order of opening; the first one's prev is the last */
+	if (p->lives) {
+		l->prev = p->lives->prev;
+		l->prev->next = l;
+		p->lives->prev = l;
+	} else {
+		l->prev = l;
+		p->lives = l;
+	}
+}
+
+static void unlink_life(struct life *l)
+{
+	struct life **at = &l->room->first;
+	struct proc *p = l->proc;
+
+	while (*at != l)
+		at = &(*at)->rnext;
+	*at = l->rnext;
+	l->room->nopen--;
+	if (l->next)
+		l->next->prev = l->prev;
+	else
+		p->lives->prev = l->prev;
+	if (p->lives == l)
+		p->lives = l->next;
+	else
+		l->prev->next = l->next;
+}
+
+/* The room is opened again while a life of it is open: a fact for both. */
+static void note_overlap(struct model *m, struct room *r, struct life *young)
+{
+	struct rare *y = life_rare(m, young);
+
+	for (struct life *l = r->first; l && l != young; l = l->rnext) {
+		struct rare *o = life_rare(m, l);
+		bool doubt = life_doomed(l) || l->stuck;
+
+		if (o) {
+			o->overlap_ns = m->now;
+			o->other_life = young->number;
+			o->reuse_doubt |= doubt;
+		}
+		if (y) {
+			y->overlap_ns = m->now;
+			y->other_life = l->number;
+			y->reuse_doubt |= doubt;
+		}
+	}
+}
+
+static void take_early_abort(struct model *m, struct room *r, struct life *l)
+{
+	struct rare *x;
+
+	if (r->abort_ns && m->now - r->abort_ns <= ABORT_KEPT_NS) {
+		x = life_rare(m, l);
+		if (x)
+			x->abort_early_ns = r->abort_ns;
+	}
+	r->abort_ns = 0;
+}
+
+static void make_room_for_life(struct model *m, struct room *r, struct proc *p)
+{
+	struct life *l = p->lives;
+	int look = 64;
+
+	if (r->nopen >= MAX_LIVES_OF_ROOM)
+		life_forget(m, r->first);
+	if (m->st.open_lives < MAX_LIVES)
+		return;
+	while (l && look-- && l->stuck && l->stuck->pin == 1)
+		l = l->next;
+	if (l)
+		life_forget(m, l);
+}
+
+struct life *life_open(struct model *m, struct room *r, struct proc *p, bool late)
+{
+	struct life *l;
+
+	room_ref(m, r);
+	make_room_for_life(m, r, p);
+	l = mem_new(m, sizeof(*l));
+	if (!l) {
+		room_unref(m, r);
+		return NULL;
+	}
+	l->id = ++m->next_life;
+	l->room = r;
+	l->proc = p;
+	l->number = ++r->nlives;
+	l->opened_ns = l->progress_ns = l->last_ns = m->now;
+	l->progress_id = m->next_life;
+	l->need = -1;
+	l->stage = STAGE_BOOTSTRAP;
+	l->late = l->arrived = late;
+	l->blurred = p->gap_ns && m->now - p->gap_ns < ATTACH_BLUR_NS;
+	l->fake = profile_room_is_fake(m->cfg.profile, r->name);
+	link_life(l, r, p);
+	if (r->first != l)
+		note_overlap(m, r, l);
+	take_early_abort(m, r, l);
+	m->st.open_lives++;
+	m->st.lives++;
+	timer_arm(m, l);
+	return l;
+}
+
+/* Another life of the room ended well while these were open: the server's one entry for the room
+ * went with it. */
+static void note_reuse(struct model *m, const struct life *ended)
+{
+	for (struct life *l = ended->room->first; l; l = l->rnext) {
+		struct rare *r;
+
+		if (l == ended)
+			continue;
+		r = life_rare(m, l);
+		if (!r || r->reused_ns)
+			continue;
+		r->reused_ns = m->now;
+		r->other_life = ended->number;
+	}
+}
+
+static void life_free(struct model *m, struct life *l)
+{
+	struct op *next;
+
+	for (struct op *o = l->ops; o; o = next) {
+		next = o->lnext;
+		op_orphan(m, o);
+	}
+	for (uint32_t i = 0; i < l->npeers; i++)
+		agent_unref(m, l->peers[i].agent);
+	m->npeers -= l->npeers;
+	if (l->worker)
+		worker_unref(m, l->worker);
+	mem_free(m, l->peers, l->peers_cap * sizeof(*l->peers));
+	mem_free(m, l->groups, l->groups_cap * sizeof(*l->groups));
+	mem_free(m, l->rare, sizeof(*l->rare));
+	mem_free(m, l->rid, l->rid ? strlen(l->rid) + 1 : 0);
+	room_unref(m, l->room);
+	mem_free(m, l, sizeof(*l));
+}
+
+void life_end(struct model *m, struct life *l, enum sp_outcome outcome)
+{
+	if (l->stuck)
+		stall_clear(m, l);
+	if (outcome == OUTCOME_DONE) {
+		flow_push(m, &l->proc->flow, l->id, m->now);
+		note_reuse(m, l);
+	}
+	timer_drop(m, l);
+	if (m->at_hand == l)
+		m->at_hand = NULL;
+	l->stage = STAGE_ENDED;
+	l->waits = false;
+	if (m->recovered == l)
+		tell_recovered(m, l, outcome);
+	tell_ended(m, l, outcome);
+	unlink_life(l);
+	m->st.open_lives--;
+	m->st.ended++;
+	life_free(m, l);
+}
+
+/* Bounds: it is not known to have ended, but it is no longer followed. */
+void life_forget(struct model *m, struct life *l)
+{
+	m->st.forgotten++;
+	life_end(m, l, OUTCOME_FAILED);
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the model: its tables and who does what with them. Only files of this folder include it.
+ *
+ *   proc    one watched process: its open lives in order of opening, its threads
+ *   room    (pid, room id): its open lives, how many it has had, an abort that came too early
+ *   life    one use of a room: stage, counters, peers, operations
+ *   op      one operation of the transport, by (pid, handle); may outlive its life
+ *   agent   one peer of one process, by its name
+ *   worker  one thread that announces or posts; what it is busy with
+ *   flow    how far a queue has got: "when was something ahead of number N last completed?"
+ */
+#ifndef SP_MODEL_LIVES_H
+#define SP_MODEL_LIVES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A failed insertion is reported, never an exit() from inside the macro. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+/* Chains of up to ten are slow when every step is a cache miss (100,000 open rooms). */
+#undef HASH_BKT_CAPACITY_THRESH
+#define HASH_BKT_CAPACITY_THRESH 2U
+
+#include "model/model.h"
+
+#define NS_S  1000000000ull
+#define NEVER UINT64_MAX
+
+/* Bounds. What comes from the target is hostile until shown otherwise; none of these is near
+ * anything a healthy server does. */
+#define MAX_LIVES          (1u << 20) /* open lives; beyond, the oldest that is no pin is forgotten */
+#define MAX_DOUBTFUL       65536u     /* open lives that are overdue but no known pin */
+#define MAX_IDLE_ROOMS     65536u     /* rooms without an open life that are remembered */
+#define MAX_OPS            (1u << 22)
+#define MAX_PEERS          (1u << 22)
+#define MAX_OPS_OF_LIFE    4096u
+#define MAX_GROUPS_OF_LIFE 4096u
+#define MAX_PEERS_OF_LIFE  4096u
+#define MAX_LIVES_OF_ROOM  64u
+#define MAX_ORPHANS        65536u
+#define MAX_AGENTS         65536u
+#define MAX_WORKERS        65536u
+#define MAX_KINDS          64
+#define MAX_FLOW           1024u
+
+/* An abort for an unknown room waits this long for the room (design: Vocabulary). */
+#define ABORT_KEPT_NS (60 * NS_S)
+/* Rooms in bootstrap this long after the bootstrap thread's end are alerted (design: Alert lines).
+ */
+#define BOOT_DEAD_NS (5 * NS_S)
+/* A room that opens this soon after the attach may have been announced before it: the ranks of one
+ * decode instance announce within milliseconds of each other. */
+#define ATTACH_BLUR_NS (NS_S / 5)
+/* A worker is inferred from a peer's earlier rooms when the last two, and all of the last eight
+ * that were seen, had the same one. */
+#define INFER_MIN  2u
+#define INFER_WANT 8u
+/* Is every worker blocked? Not asked of a process with more threads than this. */
+#define MAX_POSTERS 256u
+
+struct life;
+struct op;
+struct agent;
+
+/* ---- flow.c ------------------------------------------------------------------------------- */
+
+/* Completions of a queue, kept so that one question is answered in O(log n): when did a thing with
+ * a number below n last complete? seq and ns both grow along the array. */
+struct flow {
+	struct {
+		uint64_t seq, ns;
+	} * e;
+	uint32_t n, cap;
+};
+/* Something with number seq completed at ns (never older than the last). quantum: completions in
+ * the same span of time may be merged; window: older ones may be dropped. */
+int flow_push(struct model *m, struct flow *f, uint64_t seq, uint64_t ns);
+uint64_t flow_before(const struct flow *f, uint64_t seq); /* 0: nothing */
+void flow_free(struct model *m, struct flow *f);
+
+/* ---- threads and processes ---------------------------------------------------------------- */
+
+struct worker_key {
+	uint32_t pid, tid;
+};
+struct worker {
+	UT_hash_handle hh;
+	struct worker_key key;
+	struct worker *prev, *next; /* of the process */
+	struct proc *proc;
+	struct op *busy;  /* operations in progress that it posted, in order of posting */
+	struct flow flow; /* by life: posts and completions of this thread */
+	uint64_t act_ns;  /* last create, post or completion of one of its operations */
+	uint64_t exited_ns;
+	struct op *unbound; /* created, handle not known yet */
+	uint32_t nbusy, refs;
+	bool announces, posts, hashed;
+};
+
+struct proc {
+	UT_hash_handle hh;
+	uint32_t pid;
+	struct life *lives; /* open ones, oldest first */
+	struct worker *workers;
+	struct flow flow;          /* by life: posts, completions and ends */
+	uint64_t gap_ns;           /* what it did before that was not seen, 0: nothing */
+	uint64_t boot_dead_ns;     /* its bootstrap thread ended then, 0: no */
+	uint64_t control_heard_ns; /* last control message without a room */
+	uint32_t boot_tid, nposters;
+};
+
+struct agent_key {
+	uint32_t pid;
+	char id[64];
+};
+struct agent {
+	UT_hash_handle hh;
+	struct agent_key key;
+	char peer[64];          /* its address, "" unknown */
+	uint64_t num;           /* order of first sight */
+	struct flow flow;       /* by order of posting: completions of operations to it */
+	uint64_t posted, over;  /* operations ever posted to it; of these, no longer in progress */
+	struct worker *worker;  /* who served its latest room */
+	uint32_t served, rooms; /* rooms in a row by that worker; rooms in all */
+	uint32_t refs;
+};
+
+/* ---- rooms and lives ---------------------------------------------------------------------- */
+
+struct room {
+	UT_hash_handle hh;
+	struct life *first;         /* open lives, oldest first */
+	struct room *iprev, *inext; /* idle rooms, longest idle first */
+	uint64_t abort_ns;          /* an abort without a life, 0: none */
+	uint32_t nlives;            /* lives so far */
+	uint32_t refs;              /* lives and operations that name it */
+	uint32_t nopen;
+	uint16_t len; /* of name */
+	bool idle;
+	/* the key: pid and name, without a gap between them */
+	uint32_t pid;
+	char name[];
+};
+
+#define PEER_NODATA 1u
+#define PEER_GONE   2u
+struct peer {
+	struct agent *agent;
+	uint32_t flags;
+};
+
+/* All operations of one kind and chunk, whatever their rank and part. */
+struct group {
+	int32_t chunk;
+	uint16_t created, done;
+	uint16_t parts;
+	uint8_t kind;
+	int8_t last;
+};
+
+/* What few lives have. */
+struct rare {
+	uint64_t abort_early_ns; /* an abort before the life opened */
+	uint64_t control_out_ns, control_in_ns;
+	uint64_t create_failed_ns, abandoned_ns, gone_ns;
+	uint64_t overlap_ns; /* a second opening of the room while this life was open */
+	uint64_t reused_ns;  /* another life of the room ended done after that */
+	int64_t error_code, create_code, held_code;
+	uint64_t held_ns;
+	char error_note[48];
+	uint32_t told, other_life;
+	uint8_t held_kind;
+	bool reuse_doubt; /* the other life was aborted or overdue: perhaps gone already */
+	bool held;
+};
+
+/* The last progress, enough to say it in words. */
+struct did {
+	struct agent *agent; /* announce; referenced through the life's peers */
+	uint64_t op;
+	int32_t chunk, need;
+	int16_t rank;
+	uint8_t role, status, kind, flags;
+	int8_t last;
+};
+
+/* While a life is stuck. */
+struct stuck {
+	struct life *life;
+	struct stuck *prev, *next; /* the doubtful ones, oldest first */
+	uint64_t since_ns, again_ns;
+	uint8_t cause, conf;
+	int8_t pin;
+	uint8_t best_cause, best_conf; /* the strongest alert of this stall */
+	int8_t best_pin;
+	bool listed;
+	uint8_t told[CAUSE_MAX]; /* confidence already alerted, per cause */
+};
+
+struct life {
+	struct room *room;
+	struct life *rnext;       /* next life of the room */
+	struct life *prev, *next; /* open lives of the process */
+	struct proc *proc;
+	struct worker *worker; /* the thread that posts for it */
+	struct op *ops;
+	struct peer *peers;
+	struct group *groups;
+	struct rare *rare;
+	struct stuck *stuck;
+	void *user;
+	char *rid;
+	uint64_t id, opened_ns, progress_ns, last_ns;
+	uint64_t progress_id; /* lives with a lower id were open, or over, at the last progress */
+	uint64_t ahead_ns;    /* what was ahead of it in its queue moved then */
+	uint64_t abort_ns, error_ns;
+	struct did did;
+	uint64_t ranks; /* ranks seen in its operations, modulo 64 */
+	uint32_t timer; /* place in the heap, + 1 */
+	uint32_t number;
+	uint32_t nops, ndone, nbusy; /* nbusy: created or in progress */
+	uint32_t npeers, ndata, peers_cap;
+	uint32_t ngroups, groups_cap, nsplit;
+	uint16_t need_seen[PROFILE_MAX_NEEDS], need_done[PROFILE_MAX_NEEDS];
+	int32_t need; /* peers it waits for, -1 unknown */
+	uint8_t stage;
+	bool late, uncertain, fake, arrived, waits, deferred, ever_stuck, blurred;
+};
+
+struct op_key {
+	uint64_t handle;
+	uint32_t pid, zero;
+};
+struct op {
+	UT_hash_handle hh;
+	struct op_key key;
+	struct op *lnext;         /* of the life */
+	struct op *wprev, *wnext; /* of the worker, while in progress */
+	struct life *life;        /* NULL: it has ended */
+	struct room *room;
+	struct worker *worker;
+	struct agent *agent; /* whose queue it is in, NULL: unknown */
+	uint64_t life_id;
+	uint64_t since_ns; /* created, then posted, then final */
+	uint64_t seq;      /* its number in the agent's queue */
+	uint64_t over_at_post;
+	int32_t chunk;
+	uint32_t life_number;
+	int16_t rank, part, parts;
+	uint8_t kind, needs;
+	int8_t last;
+	uint8_t state; /* enum op_state */
+	bool holds;    /* is in its worker's list */
+};
+enum op_state { OP_CREATED, OP_BUSY, OP_DONE, OP_ERROR };
+
+/* ---- the model ---------------------------------------------------------------------------- */
+
+struct timer {
+	uint64_t ns;
+	struct life *life;
+};
+
+/* A verdict before it is put in words. */
+struct choice {
+	enum sp_cause cause;
+	enum sp_confidence conf;
+	int pin;
+	const struct op *op; /* the operation that decides: one's own, or the culprit's */
+};
+
+struct model {
+	struct model_cfg cfg;
+	struct model_ops ops;
+	void *ctx;
+	uint64_t now;
+	uint64_t quantum, window; /* of every flow */
+	struct proc *procs;
+	struct room *rooms;
+	struct op *optab;
+	struct agent *agents;
+	struct worker *workers;
+	struct room *idle_first, *idle_last;
+	struct stuck *doubt_first, *doubt_last;
+	struct timer *heap;
+	uint32_t nheap, heap_cap;
+	uint32_t nidle, ndoubt, norphans, npeers;
+	uint64_t next_life, next_agent;
+	struct model_stats st;
+	char kinds[MAX_KINDS][16];
+	int nkinds;
+	struct life *at_hand; /* whose event is being applied, NULL once it has ended */
+	/* a stuck life that the event at hand has set moving; told at the event's end */
+	struct life *recovered;
+	uint64_t recovered_idle_ns;
+	const struct life *prepared; /* whose withdrawn verdict is already in words */
+	struct model_verdict withdrawn, verdict;
+};
+
+/* memory that model_stats counts; zeroed */
+void *mem_new(struct model *m, size_t size);
+/* items of size in an array that grows; *cap is in items */
+int mem_grow(struct model *m, void **array, size_t size, uint32_t *cap, uint32_t want);
+void mem_free(struct model *m, void *p, size_t size);
+uint8_t kind_index(struct model *m, const char *kind);
+
+/* room.c */
+struct room *room_find(struct model *m, uint32_t pid, const char *name);
+struct room *room_get(struct model *m, uint32_t pid, const char *name);
+void room_ref(struct model *m, struct room *r);
+void room_unref(struct model *m, struct room *r);
+void room_keep_abort(struct model *m, struct room *r);
+size_t room_bytes(const struct room *r);
+
+/* life.c */
+struct life *life_open(struct model *m, struct room *r, struct proc *p, bool late);
+void life_end(struct model *m, struct life *l, enum sp_outcome outcome);
+void life_progress(struct model *m, struct life *l, const struct did *did);
+void life_stage(struct model *m, struct life *l, enum sp_stage stage);
+bool life_complete(const struct model *m, const struct life *l);
+void life_settle(struct model *m, struct life *l); /* terminal? then on to its end */
+struct rare *life_rare(struct model *m, struct life *l);
+uint32_t life_takers(const struct life *l);
+bool life_doomed(const struct life *l);
+bool need_met(const struct model *m, const struct life *l, int i);
+void life_forget(struct model *m, struct life *l);
+
+/* peer.c */
+struct agent *agent_get(struct model *m, uint32_t pid, const struct sp_event *ev);
+void agent_unref(struct model *m, struct agent *a);
+void agent_drop_pid(struct model *m, uint32_t pid);
+struct agent *life_agent(const struct life *l);
+int life_announce(struct model *m, struct life *l, struct agent *a, const struct sp_event *ev);
+bool life_accepts(const struct life *l, const struct agent *a);
+bool life_quorum(const struct life *l);
+void peer_event(struct model *m, const struct sp_event *ev);
+
+/* op.c */
+struct op *op_find(struct model *m, uint32_t pid, uint64_t handle);
+int op_bind(struct model *m, struct op *o, uint64_t handle);
+int op_create(struct model *m, struct life *l, const struct sp_event *ev);
+void op_post(struct model *m, struct op *o, const struct sp_event *ev);
+void op_status(struct model *m, struct op *o, const struct sp_event *ev);
+void op_close(struct model *m, struct op *o);
+void op_free(struct model *m, struct op *o);
+void op_orphan(struct model *m, struct op *o);
+bool op_seen(const struct life *l, uint8_t kind, const struct sp_event *ev);
+struct group *group_find(const struct life *l, uint8_t kind, int32_t chunk);
+
+/* worker.c */
+struct proc *proc_get(struct model *m, uint32_t pid);
+void proc_drop(struct model *m, struct proc *p);
+struct worker *worker_get(struct model *m, struct proc *p, uint32_t tid);
+void worker_ref(struct worker *w);
+void worker_unref(struct model *m, struct worker *w);
+void worker_hold(struct model *m, struct worker *w, struct op *o);
+void worker_let_go(struct op *o);
+void worker_serves(struct model *m, struct worker *w, struct life *l);
+void thread_exit(struct model *m, const struct sp_event *ev);
+/* The operation of another life that keeps w from everything else, idle for at least span. */
+const struct op *worker_blocked(const struct worker *w, const struct life *l, uint64_t now,
+				uint64_t span);
+struct worker *worker_inferred(const struct life *l);
+
+/* timer.c */
+int timer_arm(struct model *m, struct life *l); /* at the life's due time, if earlier than armed */
+void timer_drop(struct model *m, struct life *l);
+void timer_run(struct model *m, uint64_t now);
+uint64_t life_due(const struct model *m, const struct life *l);
+
+/* stall.c: what happens at a deadline */
+int life_overdue(struct model *m, struct life *l, uint64_t ns);
+void stall_again(struct model *m, struct life *l, uint64_t ns);
+/* Before an event is applied to a stuck life: put what it may withdraw into words. */
+void stall_prepare(struct model *m, const struct life *l);
+/* Overdue lives that are no known pin: forget the oldest beyond the bound. May end any life. */
+void doubt_trim(struct model *m);
+void stall_clear(struct model *m, struct life *l);
+uint64_t life_ahead(const struct model *m, const struct life *l);
+uint64_t op_ahead(const struct op *o);
+uint64_t stage_span(const struct model *m, const struct life *l);
+
+/* verdict.c, evidence.c */
+/* The cause that fits l best at now. Facts younger than the stall do not count. */
+void verdict_choose(const struct model *m, const struct life *l, uint64_t now, struct choice *c);
+void verdict_words(struct model *m, const struct life *l, const struct choice *c, uint64_t now,
+		   struct model_verdict *v);
+
+/* route.c: events that carry a room or an operation */
+int route_room(struct model *m, const struct sp_event *ev);
+int route_op(struct model *m, const struct sp_event *ev);
+/* alert.c */
+void life_view(struct model *m, struct life *l, struct model_life *v);
+void tell_taken(struct model *m, const struct sp_event *ev, struct life *l);
+void tell_changed(struct model *m, struct life *l);
+void tell_stuck(struct model *m, struct life *l, uint64_t ns);
+void tell_recovered(struct model *m, struct life *l, enum sp_outcome outcome);
+void tell_ended(struct model *m, struct life *l, enum sp_outcome outcome);
+void tell_target(struct model *m, const struct sp_event *ev, const char *what);
+void tell_peer(struct model *m, const struct sp_event *ev, const char *what);
+void tell_loss(struct model *m, const struct sp_event *ev);
+
+#endif

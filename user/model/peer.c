@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Peers: agents by name, and which of them have announced themselves to a life. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/lives.h"
+
+static size_t agent_key_fill(struct agent_key *k, uint32_t pid, const char *id)
+{
+	size_t len = strnlen(id, sizeof(k->id) - 1);
+
+	memset(k, 0, sizeof(*k));
+	k->pid = pid;
+	memcpy(k->id, id, len);
+	return offsetof(struct agent_key, id) + len;
+}
+
+static void agent_free(struct model *m, struct agent *a)
+{
+	HASH_DELETE(hh, m->agents, a);
+	if (a->worker)
+		worker_unref(m, a->worker);
+	flow_free(m, &a->flow);
+	mem_free(m, a, sizeof(*a));
+}
+
+/* Too many names: the oldest that no open life knows, as far as a short look tells. */
+static void agent_make_room(struct model *m)
+{
+	struct agent *a, *next;
+	int look = 64;
+
+	for (a = m->agents; a && look--; a = next) {
+		next = a->hh.next;
+		if (!a->refs) {
+			agent_free(m, a);
+			return;
+		}
+	}
+}
+
+/* The agent of an announcement or registration; a peer without a name is its address. */
+struct agent *agent_get(struct model *m, uint32_t pid, const struct sp_event *ev)
+{
+	struct agent_key key;
+	size_t len = agent_key_fill(&key, pid, ev->agent[0] ? ev->agent : ev->peer);
+	struct agent *a;
+
+	HASH_FIND(hh, m->agents, &key, len, a);
+	if (!a) {
+		if (HASH_COUNT(m->agents) >= MAX_AGENTS)
+			agent_make_room(m);
+		a = mem_new(m, sizeof(*a));
+		if (!a)
+			return NULL;
+		a->key = key;
+		a->num = m->next_agent++;
+		HASH_ADD_KEYPTR(hh, m->agents, &a->key, len, a);
+		if (!a->hh.tbl) {
+			mem_free(m, a, sizeof(*a));
+			return NULL;
+		}
+	}
+	if (ev->peer[0])
+		snprintf(a->peer, sizeof(a->peer), "%s", ev->peer);
+	return a;
+}
+
+void agent_unref(struct model *m, struct agent *a)
+{
+	/* kept after the last life: it remembers which thread served the peer */
+	if (!--a->refs && HASH_COUNT(m->agents) > MAX_AGENTS)
+		agent_free(m, a);
+}
+
+void agent_drop_pid(struct model *m, uint32_t pid)
+{
+	struct agent *a, *next;
+
+	for (a = m->agents; a; a = next) {
+		next = a->hh.next;
+		if (a->key.pid == pid && !a->refs)
+			agent_free(m, a);
+	}
+}
+
+/* One agent that stands for the decode instance of a life, whatever the order in which its ranks
+ * announced themselves: the one known longest. Peers that take no data have no queue. */
+struct agent *life_agent(const struct life *l)
+{
+	struct agent *a = NULL;
+
+	for (uint32_t i = 0; i < l->npeers; i++)
+		if (!(l->peers[i].flags & PEER_NODATA) && (!a || l->peers[i].agent->num < a->num))
+			a = l->peers[i].agent;
+	return a;
+}
+
+bool life_quorum(const struct life *l)
+{
+	return l->npeers >= (l->need > 0 ? (uint32_t)l->need : 1u);
+}
+
+static bool has_peer(const struct life *l, const struct agent *a)
+{
+	for (uint32_t i = 0; i < l->npeers; i++)
+		if (l->peers[i].agent == a)
+			return true;
+	return false;
+}
+
+/* May a's announcement belong to l? Else it opens the room a second time. */
+bool life_accepts(const struct life *l, const struct agent *a)
+{
+	if (l->abort_ns || life_doomed(l) || has_peer(l, a))
+		return false;
+	if (l->need > 0)
+		return l->npeers < (uint32_t)l->need;
+	return l->stage <= STAGE_READY && !l->nops;
+}
+
+int life_announce(struct model *m, struct life *l, struct agent *a, const struct sp_event *ev)
+{
+	struct peer *p;
+
+	if (ev->need > 0)
+		l->need = ev->need;
+	if (l->npeers >= MAX_PEERS_OF_LIFE || m->npeers >= MAX_PEERS) {
+		l->uncertain = true;
+		return 0;
+	}
+	if (mem_grow(m, (void **)&l->peers, sizeof(*l->peers), &l->peers_cap, l->npeers + 1))
+		return -ENOMEM;
+	p = &l->peers[l->npeers++];
+	p->agent = a;
+	p->flags = ev->flags & EV_NODATA ? PEER_NODATA : 0;
+	a->refs++;
+	m->npeers++;
+	if (!p->flags)
+		l->ndata++;
+	return 0;
+}
+
+static bool says_gone(const char *kind)
+{
+	return !strcmp(kind, "closed") || !strcmp(kind, "reset");
+}
+
+static bool is_agent(const struct agent *a, const struct sp_event *ev)
+{
+	return (ev->agent[0] && !strcmp(a->key.id, ev->agent)) ||
+	       (ev->peer[0] && (!strcmp(a->peer, ev->peer) || !strcmp(a->key.id, ev->peer)));
+}
+
+/* A connection closed or reset: a fact for every open life of that peer. */
+void peer_event(struct model *m, const struct sp_event *ev)
+{
+	struct proc *p = proc_get(m, ev->pid);
+	bool known = false;
+
+	if (!p || !says_gone(ev->kind))
+		return;
+	for (struct life *l = p->lives; l; l = l->next) {
+		for (uint32_t i = 0; i < l->npeers; i++) {
+			struct rare *r;
+
+			if (!is_agent(l->peers[i].agent, ev))
+				continue;
+			known = true;
+			l->peers[i].flags |= PEER_GONE;
+			r = life_rare(m, l);
+			if (r && !r->gone_ns)
+				r->gone_ns = m->now;
+		}
+	}
+	if (known)
+		tell_peer(m, ev, ev->kind);
+}

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Events that carry a room or an operation: which life they belong to, and what they do to it. */
+#include <errno.h>
+#include <string.h>
+
+#include "model/lives.h"
+
+/* Hand the event to l: from here on it counts as l's. */
+static void give(struct model *m, const struct sp_event *ev, struct life *l)
+{
+	m->at_hand = l;
+	l->last_ns = m->now;
+	if (ev->rid[0] && !l->rid) {
+		size_t len = strnlen(ev->rid, sizeof(ev->rid) - 1);
+
+		l->rid = mem_new(m, len + 1);
+		if (l->rid)
+			memcpy(l->rid, ev->rid, len);
+	}
+	m->prepared = NULL;
+	if (l->stuck)
+		stall_prepare(m, l);
+	tell_taken(m, ev, l);
+}
+
+/* After the event: what it changed, told once. */
+static void settle(struct model *m)
+{
+	struct life *l = m->at_hand;
+
+	m->at_hand = NULL;
+	m->prepared = NULL;
+	if (l && m->recovered == l)
+		tell_recovered(m, l, OUTCOME_MOVING);
+	if (l && l->stuck)
+		stall_again(m, l, m->now);
+	else if (l)
+		tell_changed(m, l);
+}
+
+/* ---- announce ----------------------------------------------------------------------------- */
+
+/* A room in bootstrap whose deadline has passed, opened again by its peers: they have given the
+ * first attempt up, and so has the server, or its timeout will. */
+static void supersede(struct model *m, struct room *r)
+{
+	struct life *next;
+
+	for (struct life *l = r->first; l; l = next) {
+		next = l->rnext;
+		if (l->stage == STAGE_BOOTSTRAP && l->stuck)
+			life_end(m, l, OUTCOME_FAILED);
+	}
+}
+
+static struct life *announced_life(struct model *m, struct proc *p, struct room *r,
+				   const struct agent *a)
+{
+	struct life *l = r->first;
+
+	while (l && !life_accepts(l, a))
+		l = l->rnext;
+	if (l)
+		return l;
+	supersede(m, r);
+	return life_open(m, r, p, false);
+}
+
+static int announce(struct model *m, struct proc *p, struct room *r, struct agent *a,
+		    const struct sp_event *ev)
+{
+	struct life *l = announced_life(m, p, r, a);
+	struct did did = {.role = ROLE_ANNOUNCE, .agent = a, .rank = -1, .last = -1, .chunk = -1};
+	int rc;
+
+	if (!l)
+		return -ENOMEM;
+	give(m, ev, l);
+	rc = life_announce(m, l, a, ev);
+	did.need = l->need;
+	did.flags = ev->flags & EV_NODATA;
+	if (!l->npeers || l->peers[l->npeers - 1].agent != a)
+		did.agent = NULL;
+	life_progress(m, l, &did);
+	if (l->stage == STAGE_BOOTSTRAP && life_quorum(l))
+		life_stage(m, l, STAGE_READY);
+	settle(m);
+	return rc;
+}
+
+static int route_announce(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	struct room *r = room_get(m, ev->pid, ev->room);
+	struct agent *a = agent_get(m, ev->pid, ev);
+	struct worker *w = worker_get(m, p, ev->tid);
+	int rc;
+
+	if (!r || !a || !w)
+		return -ENOMEM;
+	w->announces = true;
+	p->boot_dead_ns = 0;
+	/* opening a life may forget others, and with them what only they refer to */
+	a->refs++;
+	room_ref(m, r);
+	rc = announce(m, p, r, a, ev);
+	room_unref(m, r);
+	agent_unref(m, a);
+	return rc;
+}
+
+/* ---- operations --------------------------------------------------------------------------- */
+
+/* The earliest life that is not over for the server and has not had this operation yet. */
+static struct life *posted_life(struct model *m, const struct room *r, const struct sp_event *ev)
+{
+	struct life *l = r->first;
+	uint8_t kind;
+
+	if (!l || !l->rnext)
+		return l;
+	kind = kind_index(m, ev->kind);
+	while (l->rnext && (life_doomed(l) || op_seen(l, kind, ev)))
+		l = l->rnext;
+	return l;
+}
+
+static int route_create(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	bool failed = ev->status == OPS_ERROR && (ev->flags & EV_CREATED);
+	struct room *r = room_get(m, ev->pid, ev->room);
+	struct life *l = r ? posted_life(m, r, ev) : NULL;
+	int rc;
+
+	if (!r)
+		return -ENOMEM;
+	if (!l && failed) {
+		tell_taken(m, ev, NULL);
+		return 0;
+	}
+	if (!l)
+		l = life_open(m, r, p, true);
+	if (!l)
+		return -ENOMEM;
+	give(m, ev, l);
+	rc = op_create(m, l, ev);
+	settle(m);
+	return rc;
+}
+
+/* An operation created on this thread a moment ago, whose handle is only known now. */
+static struct op *bind_unbound(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	struct worker *w = worker_get(m, p, ev->tid);
+	struct op *o = w ? w->unbound : NULL;
+
+	if (!o || !ev->op)
+		return NULL;
+	w->unbound = NULL;
+	if (!op_bind(m, o, ev->op))
+		return o;
+	op_free(m, o);
+	return NULL;
+}
+
+int route_op(struct model *m, const struct sp_event *ev)
+{
+	struct proc *p = proc_get(m, ev->pid);
+	struct op *o = NULL;
+	bool post = ev->role == ROLE_POST;
+
+	if (!p)
+		return -ENOMEM;
+	if (post && !ev->room[0])
+		o = bind_unbound(m, p, ev);
+	if (!o)
+		o = op_find(m, ev->pid, ev->op);
+	if (post && ev->room[0] && (!o || (ev->flags & EV_CREATED)))
+		return route_create(m, p, ev);
+	if (!o) {
+		m->st.unknown_ops++;
+		tell_taken(m, ev, NULL);
+		return 0;
+	}
+	if (o->life)
+		give(m, ev, o->life);
+	else
+		tell_taken(m, ev, NULL);
+	if (post)
+		op_post(m, o, ev);
+	else if (ev->role == ROLE_STATUS)
+		op_status(m, o, ev);
+	else
+		op_close(m, o);
+	settle(m);
+	return 0;
+}
+
+/* ---- the other roles of a room ------------------------------------------------------------ */
+
+static int route_abort(struct model *m, const struct sp_event *ev)
+{
+	struct room *r = room_get(m, ev->pid, ev->room);
+	struct life *first;
+
+	if (!r)
+		return -ENOMEM;
+	first = r->first;
+	if (!first) {
+		room_keep_abort(m, r);
+		tell_taken(m, ev, NULL);
+		return 0;
+	}
+	/* the server has one entry for the room: it hits every life of it */
+	while (first->rnext && first->abort_ns)
+		first = first->rnext;
+	give(m, ev, first);
+	for (struct life *l = r->first; l; l = l->rnext) {
+		if (l->abort_ns)
+			continue;
+		l->abort_ns = m->now;
+		if (l != first)
+			tell_changed(m, l);
+	}
+	settle(m);
+	return 0;
+}
+
+static struct life *arriving_life(struct model *m, struct proc *p, struct room *r)
+{
+	struct life *l = r->first;
+
+	while (l && (l->arrived || life_doomed(l)))
+		l = l->rnext;
+	return l ? l : life_open(m, r, p, false);
+}
+
+static int route_arrive(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	struct did did = {.role = ROLE_ARRIVE, .rank = -1, .last = -1, .chunk = -1, .need = -1};
+	struct room *r = room_get(m, ev->pid, ev->room);
+	struct life *l = r ? arriving_life(m, p, r) : NULL;
+
+	if (!l)
+		return -ENOMEM;
+	give(m, ev, l);
+	l->arrived = true;
+	life_progress(m, l, &did);
+	settle(m);
+	return 0;
+}
+
+/* The server's view: queue in kind, status in code, -1 when its status table has no entry. */
+static void held(struct model *m, struct life *l, const struct sp_event *ev)
+{
+	struct did did = {.role = ROLE_HELD, .rank = -1, .last = -1, .chunk = -1, .need = -1};
+	struct rare *r = life_rare(m, l);
+	uint8_t kind = kind_index(m, ev->kind);
+	bool same;
+
+	if (!r)
+		return;
+	same = r->held && r->held_kind == kind && r->held_code == ev->code;
+	r->held = true;
+	r->held_kind = kind;
+	r->held_code = ev->code;
+	r->held_ns = m->now;
+	l->arrived = true;
+	if (same)
+		return;
+	did.kind = kind;
+	life_progress(m, l, &did);
+	if (strstr(ev->kind, "inflight") && l->stage < STAGE_INFLIGHT)
+		life_stage(m, l, STAGE_INFLIGHT);
+	else if (strstr(ev->kind, "waiting") && l->stage < STAGE_READY)
+		life_stage(m, l, STAGE_READY);
+}
+
+static int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	struct room *r = room_get(m, ev->pid, ev->room);
+	struct life *l = r ? r->first : NULL;
+
+	if (!r)
+		return -ENOMEM;
+	if (!l)
+		l = life_open(m, r, p, strstr(ev->kind, "bootstrap") == NULL);
+	if (!l)
+		return -ENOMEM;
+	give(m, ev, l);
+	held(m, l, ev);
+	settle(m);
+	return 0;
+}
+
+/* An end belongs to the life with its request id, else to the one nearest its end. */
+static struct life *ending_life(const struct room *r, const struct sp_event *ev)
+{
+	struct life *l;
+
+	if (ev->rid[0])
+		for (l = r->first; l; l = l->rnext)
+			if (l->rid && !strcmp(l->rid, ev->rid))
+				return l;
+	for (l = r->first; l; l = l->rnext)
+		if (l->stage == STAGE_RELEASING)
+			return l;
+	for (l = r->first; l; l = l->rnext)
+		if (life_doomed(l))
+			return l;
+	return r->first;
+}
+
+static enum sp_outcome outcome_of(const struct life *l, const struct sp_event *ev)
+{
+	if (ev->status == OPS_ERROR)
+		return OUTCOME_FAILED;
+	if (ev->status == OPS_DONE || l->stage == STAGE_RELEASING)
+		return OUTCOME_DONE;
+	if (life_doomed(l) || (l->rare && l->rare->abandoned_ns))
+		return OUTCOME_FAILED;
+	/* operations were seen, and not all there should be */
+	return l->ngroups ? OUTCOME_FAILED : OUTCOME_DONE;
+}
+
+/* An explicit end status sent to a peer: the life is over once every peer has it, or at the first
+ * that says it failed. */
+static void told(struct model *m, struct life *l, const struct sp_event *ev)
+{
+	struct rare *r = life_rare(m, l);
+	enum sp_outcome outcome = OUTCOME_FAILED;
+
+	if (ev->status != OPS_DONE && ev->status != OPS_ERROR)
+		return;
+	if (ev->status == OPS_DONE) {
+		outcome = OUTCOME_DONE;
+		if (!r || ++r->told < life_takers(l) || l->nbusy)
+			return;
+	}
+	if (!m->cfg.sees_release)
+		life_end(m, l, outcome);
+	else if (outcome == OUTCOME_DONE)
+		life_stage(m, l, STAGE_RELEASING);
+	else if (!l->error_ns)
+		l->error_ns = m->now;
+}
+
+static int route_end(struct model *m, const struct sp_event *ev)
+{
+	struct did did = {.role = ev->role, .rank = -1, .last = -1, .chunk = -1, .need = -1};
+	struct room *r = room_find(m, ev->pid, ev->room);
+	struct life *l = r ? ending_life(r, ev) : NULL;
+
+	if (!l) {
+		tell_taken(m, ev, NULL);
+		return 0;
+	}
+	give(m, ev, l);
+	life_progress(m, l, &did);
+	if (ev->role == ROLE_TOLD)
+		told(m, l, ev);
+	else
+		life_end(m, l, outcome_of(l, ev));
+	settle(m);
+	return 0;
+}
+
+static bool is_reply(const char *kind)
+{
+	return strcasestr(kind, "rsp") || strcasestr(kind, "reply") ||
+	       strcasestr(kind, "watermark");
+}
+
+static int route_control(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	struct room *r = ev->room[0] ? room_find(m, ev->pid, ev->room) : NULL;
+	struct life *l = r ? r->first : NULL;
+	struct rare *x;
+
+	if (!l) {
+		if (is_reply(ev->kind) && !ev->room[0])
+			p->control_heard_ns = m->now;
+		tell_taken(m, ev, NULL);
+		return 0;
+	}
+	give(m, ev, l);
+	x = life_rare(m, l);
+	if (x && is_reply(ev->kind))
+		x->control_in_ns = m->now;
+	else if (x)
+		x->control_out_ns = m->now;
+	settle(m);
+	return x ? 0 : -ENOMEM;
+}
+
+int route_room(struct model *m, const struct sp_event *ev)
+{
+	struct proc *p = proc_get(m, ev->pid);
+
+	if (!p)
+		return -ENOMEM;
+	if (!ev->room[0] && ev->role != ROLE_CONTROL) {
+		tell_taken(m, ev, NULL);
+		return 0;
+	}
+	switch (ev->role) {
+	case ROLE_ANNOUNCE:
+		return route_announce(m, p, ev);
+	case ROLE_ARRIVE:
+		return route_arrive(m, p, ev);
+	case ROLE_HELD:
+		return route_held(m, p, ev);
+	case ROLE_ABORT:
+		return route_abort(m, ev);
+	case ROLE_CONTROL:
+		return route_control(m, p, ev);
+	default:
+		return route_end(m, ev);
+	}
+}

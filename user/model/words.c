@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A verdict in words: the last progress, what should have come next, the culprit. The evidence is
+ * in evidence.c. */
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/facts.h"
+#include "model/words.h"
+
+static void copy(char *to, size_t len, const char *from)
+{
+	snprintf(to, len, "%.*s", (int)len - 1, from);
+}
+
+void words_op(const struct model *m, const struct op *o, char *buf, size_t len)
+{
+	struct sp_event ev;
+	char what[VERDICT_TEXT_MAX];
+
+	sp_event_init(&ev);
+	ev.role = ROLE_POST;
+	copy(ev.kind, sizeof(ev.kind), m->kinds[o->kind]);
+	ev.chunk = o->chunk;
+	ev.last = o->last;
+	ev.rank = o->rank;
+	ev.part = o->part;
+	ev.parts = o->parts;
+	sp_event_describe(&ev, what, sizeof(what));
+	/* without the verb in front */
+	snprintf(buf, len, "%s", strncmp(what, "post ", 5) ? what : what + 5);
+}
+
+static void last_words(const struct model *m, const struct life *l, char *buf, size_t len)
+{
+	const struct did *d = &l->did;
+	struct sp_event ev;
+
+	sp_event_init(&ev);
+	ev.role = d->role;
+	ev.status = d->status;
+	ev.flags = d->flags;
+	ev.chunk = d->chunk;
+	ev.last = d->last;
+	ev.rank = d->rank;
+	ev.need = d->need;
+	ev.op = d->op;
+	if (d->role == ROLE_POST || d->role == ROLE_HELD)
+		copy(ev.kind, sizeof(ev.kind), m->kinds[d->kind]);
+	if (d->agent) {
+		copy(ev.agent, sizeof(ev.agent), d->agent->key.id);
+		copy(ev.peer, sizeof(ev.peer), d->agent->peer);
+	}
+	if (d->role == ROLE_STATUS) {
+		struct op o = {
+			.kind = d->kind,
+			.chunk = d->chunk,
+			.last = d->last,
+			.rank = d->rank,
+			.part = -1,
+			.parts = -1,
+		};
+		char what[VERDICT_TEXT_MAX];
+
+		words_op(m, &o, what, sizeof(what));
+		copy(ev.note, sizeof(ev.note), what);
+		if (d->status == OPS_ERROR && l->rare)
+			ev.code = l->rare->error_code;
+	}
+	sp_event_describe(&ev, buf, len);
+}
+
+static void expect_sent(const struct model *m, const struct life *l, char *buf, size_t len)
+{
+	const struct op *o = fact_created(l);
+	const struct group *g = fact_parts(l);
+	int i = fact_unmet(m, l);
+	char what[64];
+
+	if (o) {
+		words_op(m, o, what, sizeof(what));
+		snprintf(buf, len, "post of op 0x%" PRIx64 " (%s)", o->key.handle, what);
+	} else if (g) {
+		snprintf(buf, len, "post of %d more of the %u parts of %s chunk %d",
+			 g->parts - g->created % g->parts, g->parts, m->kinds[g->kind], g->chunk);
+	} else if (i >= 0) {
+		const struct profile_need *n = &m->cfg.profile->needs[i];
+
+		snprintf(buf, len, "post %s%s", n->kind, n->last ? ", last chunk" : "");
+	} else {
+		snprintf(buf, len, "the end of the room");
+	}
+}
+
+static void expect_peers(const struct life *l, char *buf, size_t len)
+{
+	uint32_t need = l->need > 0 ? (uint32_t)l->need : 1;
+	uint32_t more = need > l->npeers ? need - l->npeers : 0;
+
+	snprintf(buf, len, "announce from %u more peer%s (%u of %u so far)", more,
+		 more == 1 ? "" : "s", l->npeers, need);
+}
+
+static void expect_status(const struct model *m, const struct op *o, char *buf, size_t len)
+{
+	char what[64];
+
+	words_op(m, o, what, sizeof(what));
+	snprintf(buf, len, "status done of op 0x%" PRIx64 " (%s)", o->key.handle, what);
+}
+
+static void expected_words(const struct model *m, const struct life *l, const struct choice *c,
+			   char *buf, size_t len)
+{
+	switch (c->cause) {
+	case CAUSE_THREAD_DIED:
+		if (l->stage == STAGE_BOOTSTRAP)
+			expect_peers(l, buf, len);
+		else
+			expect_sent(m, l, buf, len);
+		break;
+	case CAUSE_TRANSFER_STALLED:
+		if (fact_busy(l))
+			expect_status(m, fact_busy(l), buf, len);
+		break;
+	case CAUSE_QUEUED_BEHIND:
+		snprintf(buf, len, "its turn on the thread that posts for it");
+		break;
+	case CAUSE_CONTROL_LOST:
+		snprintf(buf, len, "the reply to its staging request");
+		break;
+	case CAUSE_STATUS_LOST:
+		snprintf(buf, len, "a status entry that says how it ended");
+		break;
+	case CAUSE_ROOM_REUSED:
+		if (l->stage == STAGE_READY)
+			snprintf(buf, len, "its first post");
+		else
+			expect_sent(m, l, buf, len);
+		break;
+	case CAUSE_SEND_INCOMPLETE:
+	case CAUSE_AUX_MISSING:
+		expect_sent(m, l, buf, len);
+		break;
+	case CAUSE_TRANSFER_ERROR:
+	case CAUSE_ABORT_NOT_REAPED:
+		snprintf(buf, len, "the server lets the room go");
+		break;
+	case CAUSE_DONE_NOT_RELEASED:
+		snprintf(buf, len, "the reply to the client, and the release");
+		break;
+	case CAUSE_NEVER_SENT:
+	case CAUSE_PEER_GONE:
+		snprintf(buf, len, "its first post");
+		break;
+	case CAUSE_ABORT_BEFORE_OPEN:
+	case CAUSE_QUORUM_INCOMPLETE:
+	case CAUSE_DECODE_ABSENT:
+		expect_peers(l, buf, len);
+		break;
+	case CAUSE_FAKE_ROOM:
+		snprintf(buf, len, "nothing: a fake room has no peer traffic");
+		break;
+	case CAUSE_BACKPRESSURE:
+		snprintf(buf, len, "its turn");
+		break;
+	default:
+		break;
+	}
+}
+
+void words_span(const struct op *o, uint64_t now, char *buf, size_t len)
+{
+	snprintf(buf, len, "op 0x%" PRIx64 " in progress for %.1f s", o->key.handle,
+		 (double)(now - o->since_ns) / (double)NS_S);
+}
+
+static void culprit_words(const struct op *o, uint64_t now, struct model_culprit *c)
+{
+	c->set = true;
+	c->pid = o->key.pid;
+	c->tid = o->worker ? o->worker->key.tid : 0;
+	c->life = o->life_number;
+	copy(c->room, sizeof(c->room), o->room->name);
+	words_span(o, now, c->state, sizeof(c->state));
+}
+
+static uint64_t decisive(const struct life *l, const struct choice *c)
+{
+	switch (c->cause) {
+	case CAUSE_TRANSFER_STALLED:
+	case CAUSE_QUEUED_BEHIND:
+		return c->op ? c->op->since_ns : 0;
+	case CAUSE_TRANSFER_ERROR:
+		if (l->error_ns)
+			return l->error_ns;
+		return l->rare ? l->rare->create_failed_ns + l->rare->abandoned_ns : 0;
+	case CAUSE_ABORT_NOT_REAPED:
+		return l->abort_ns;
+	case CAUSE_ABORT_BEFORE_OPEN:
+		return l->rare ? l->rare->abort_early_ns : 0;
+	case CAUSE_THREAD_DIED:
+		if (l->stage == STAGE_BOOTSTRAP)
+			return l->proc->boot_dead_ns;
+		return l->worker ? l->worker->exited_ns : 0;
+	case CAUSE_ROOM_REUSED:
+		return l->rare ? l->rare->overlap_ns : 0;
+	case CAUSE_CONTROL_LOST:
+		return l->rare ? l->rare->control_out_ns : 0;
+	default:
+		return 0;
+	}
+}
+
+void verdict_words(struct model *m, const struct life *l, const struct choice *c, uint64_t now,
+		   struct model_verdict *v)
+{
+	memset(v, 0, offsetof(struct model_verdict, evidence));
+	v->cause = c->cause;
+	v->confidence = c->conf;
+	v->pin = c->pin;
+	last_words(m, l, v->last, sizeof(v->last));
+	expected_words(m, l, c, v->expected, sizeof(v->expected));
+	if (c->cause == CAUSE_QUEUED_BEHIND && c->op)
+		culprit_words(c->op, now, &v->culprit);
+	v->decisive_ns = decisive(l, c);
+	evidence_words(m, l, c, now, v);
+}
