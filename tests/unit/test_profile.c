@@ -255,6 +255,31 @@ static void shipped_probes(void **state)
 	profile_free(pf);
 }
 
+/* Every whole profile in the documentation is one that works. */
+static void documented(void **state)
+{
+	static char page[100000];
+	FILE *f = fopen("docs/profiles.md", "r");
+	char *at = page, *end;
+	size_t len;
+	int n = 0;
+
+	assert_non_null(f);
+	len = fread(page, 1, sizeof(page) - 1, f);
+	fclose(f);
+	assert_true(len < sizeof(page) - 1);
+	while ((at = strstr(at, "```yaml\n"))) {
+		at += strlen("```yaml\n");
+		end = strstr(at, "```");
+		assert_non_null(end);
+		*end = '\0';
+		profile_free(parse(at));
+		at = end + 3;
+		n++;
+	}
+	assert_int_equal(n, 2);
+}
+
 static void fakes(void **state)
 {
 	struct profile_file *pf = parse(design);
@@ -413,8 +438,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(design_example), cmocka_unit_test(shipped_texts),
-		cmocka_unit_test(shipped_probes), cmocka_unit_test(fakes),
-		cmocka_unit_test(extensions),     cmocka_unit_test(message_heads),
+		cmocka_unit_test(shipped_probes), cmocka_unit_test(documented),
+		cmocka_unit_test(fakes),          cmocka_unit_test(extensions),
+		cmocka_unit_test(message_heads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
