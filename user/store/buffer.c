@@ -167,7 +167,8 @@ static bool grow_events(struct batch *b)
 	return true;
 }
 
-bool batch_event(struct batch *b, const struct sp_event *ev, uint64_t life_row, const char *room)
+bool batch_event(struct batch *b, const struct sp_event *ev, uint64_t ns, uint64_t life_row,
+		 const char *room)
 {
 	const char *text[PT_MAX] = {room, ev->kind, ev->peer, ev->agent, ev->rid, ev->note};
 	uint8_t len[PT_MAX];
@@ -185,7 +186,7 @@ bool batch_event(struct batch *b, const struct sp_event *ev, uint64_t life_row, 
 	if (!p)
 		return false;
 	*p = (struct pending_event){
-		.ns = ev->ns,
+		.ns = ns,
 		.op = ev->op,
 		.life = life_row,
 		.code = ev->code,

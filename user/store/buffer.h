@@ -61,6 +61,7 @@ struct alert_row {
 
 /* Hangs on model_life.user. */
 struct life_ref {
+	struct life_ref *prev, *next;
 	uint64_t row;
 	struct seqs seqs;
 	uint32_t events, verdict_sum;
@@ -83,7 +84,9 @@ struct batch {
 struct batch *batch_new(uint64_t base);
 void batch_free(struct batch *b);
 bool batch_empty(const struct batch *b);
-bool batch_event(struct batch *b, const struct sp_event *ev, uint64_t life_row, const char *room);
+/* ns and room: those of the row, not of ev. */
+bool batch_event(struct batch *b, const struct sp_event *ev, uint64_t ns, uint64_t life_row,
+		 const char *room);
 struct life_row *batch_life(struct batch *b);   /* a new row at the end; NULL: out of memory */
 struct alert_row *batch_alert(struct batch *b); /* same */
 /* The event with this number is not wanted any more: from memory, or from the file. */

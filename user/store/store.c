@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "store/buffer.h"
 #include "store/store.h"
@@ -27,6 +28,8 @@
 struct store {
 	bool record_all;
 	struct batch *front;
+	struct life_ref *open; /* of all open lives */
+	uint64_t clock_ns;     /* how far the model has come, as far as is known here */
 	uint64_t next_seq, next_life, next_alert;
 	uint64_t events, lost, handed_ns /* model time of the last batch */;
 
@@ -165,8 +168,8 @@ static bool hand_over(struct store *s)
 		l->ref = NULL;
 	}
 	s->front->lost = s->lost;
-	s->handed_ns = s->front->model_ns;
-	fresh->model_ns = s->front->model_ns;
+	s->front->model_ns = s->clock_ns;
+	s->handed_ns = s->clock_ns;
 	s->back = s->front;
 	s->front = fresh;
 	return true;
@@ -202,8 +205,16 @@ static struct life_ref *ref_of(struct store *s, const struct model_life *l)
 	if (!ref)
 		return NULL;
 	ref->row = s->next_life++;
+	DL_APPEND(s->open, ref);
 	*l->user = ref;
 	return ref;
+}
+
+static void forget(struct store *s, struct life_ref *ref)
+{
+	DL_DELETE(s->open, ref);
+	seqs_free(&ref->seqs);
+	free(ref);
 }
 
 static void keep_verdict(struct life_ref *ref, struct life_row *row, const struct model_verdict *v)
@@ -300,11 +311,16 @@ void store_event(struct store *s, const struct sp_event *ev, const struct model_
 	uint64_t seq;
 
 	s->events++;
+	/* an event that comes late is taken at the model's time: so must a replay */
+	if (ev->ns > s->clock_ns)
+		s->clock_ns = ev->ns;
+	if (l && l->last_ns > s->clock_ns)
+		s->clock_ns = l->last_ns;
 	if (!l && !s->record_all && !matters_alone(ev->role))
 		return;
 	if (s->front->bytes > BATCH_BYTES)
 		relieve(s);
-	if ((l && !ref) || !batch_event(s->front, ev, ref ? ref->row : 0,
+	if ((l && !ref) || !batch_event(s->front, ev, s->clock_ns, ref ? ref->row : 0,
 					l && !strcmp(room, l->room) ? "" : room)) {
 		s->lost++;
 		return;
@@ -347,8 +363,7 @@ void store_life_ended(struct store *s, const struct model_life *l)
 		row->ref = NULL;
 	else
 		s->lost++;
-	seqs_free(&ref->seqs);
-	free(ref);
+	forget(s, ref);
 	*l->user = NULL;
 }
 
@@ -392,8 +407,9 @@ int store_flush(struct store *s, uint64_t now_ns)
 {
 	int rc;
 
-	if (now_ns > s->front->model_ns)
-		s->front->model_ns = now_ns;
+	if (now_ns > s->clock_ns)
+		s->clock_ns = now_ns;
+	s->front->model_ns = s->clock_ns;
 	pthread_mutex_lock(&s->lock);
 	if (!s->back &&
 	    (!batch_empty(s->front) || s->front->model_ns >= s->handed_ns + PROGRESS_NS))
@@ -471,8 +487,11 @@ void store_close(struct store *s, uint64_t now_ns)
 	struct timespec real;
 	int rc;
 
-	if (now_ns > s->front->model_ns)
-		s->front->model_ns = now_ns;
+	for (struct life_row *l = s->front->lives; l; l = l->next)
+		l->ref = NULL;
+	while (s->open)
+		forget(s, s->open);
+	s->front->model_ns = now_ns > s->clock_ns ? now_ns : s->clock_ns;
 	s->front->end = true;
 	pthread_mutex_lock(&s->lock);
 	rc = write_all(s, &until);

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+/* silentpin explain ROOM: the verdict, what it rests on, what cannot be known, how to go on. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/readopts.h"
+#include "output/json.h"
+#include "output/output.h"
+#include "store/text.h"
+
+static const struct argp_option options[] = {
+	READ_OPT_INPUT,
+	READ_OPT_PID,
+	READ_OPT_LIFE,
+	{"json", KEY_JSON, NULL, 0, "One JSON object per life", 1},
+	{0},
+};
+
+/* What a person at the node can do next; facts about the server, not about this room. */
+static const char *const advice[CAUSE_MAX] = {
+	[CAUSE_THREAD_DIED] = "A thread of the server is gone and does not come back: every later "
+			      "room waits too. "
+			      "Drain and restart this scheduler.",
+	[CAUSE_TRANSFER_ERROR] =
+		"The transport has said that it failed and the server has not acted on it: look at "
+		"the peer named above, then abort the request or restart this scheduler.",
+	[CAUSE_QUEUED_BEHIND] =
+		"This room is a victim: explain the culprit named above, this one moves when that "
+		"one does.",
+	[CAUSE_TRANSFER_STALLED] =
+		"Look at the peer: does its process run (not stopped, not gone), does its network "
+		"answer? The transfer has no deadline of its own.",
+	[CAUSE_CONTROL_LOST] =
+		"The peer owes an answer to a staging request: look at its log and at the "
+		"connection to it.",
+	[CAUSE_STATUS_LOST] =
+		"The server polls a room that it has forgotten: nothing but a restart of this "
+		"scheduler frees it.",
+	[CAUSE_ROOM_REUSED] =
+		"The same room id was used twice at once: look at who chooses room ids (router, "
+		"retries) and compare the lives with `silentpin timeline`.",
+	[CAUSE_SEND_INCOMPLETE] =
+		"Later chunks were never posted: look for an abort or an error of this request in "
+		"the scheduler's log at the time of the last post.",
+	[CAUSE_AUX_MISSING] = "All KV data is sent, the auxiliary write is not: look for an error "
+			      "of the transfer "
+			      "worker at the time of the last post.",
+	[CAUSE_DONE_NOT_RELEASED] =
+		"The transfers are complete and the scheduler has not let go: does its main loop "
+		"still turn?",
+	[CAUSE_ABORT_NOT_REAPED] =
+		"The abort came and nothing acted on it, as far as can be seen: compare with the "
+		"server's own in-flight count.",
+	[CAUSE_NEVER_SENT] = "The room was ready and nothing was posted: it may still wait for its "
+			     "forward pass; "
+			     "compare with the server's queue metrics before acting.",
+	[CAUSE_ABORT_BEFORE_OPEN] =
+		"The decode side gave up before the room was known here; the server's bootstrap "
+		"timeout ends it.",
+	[CAUSE_QUORUM_INCOMPLETE] =
+		"Look for the decode ranks that have not announced themselves; the server's "
+		"bootstrap timeout ends the room.",
+	[CAUSE_DECODE_ABSENT] =
+		"The decode side never announced itself: look at its log and at the router; the "
+		"server's bootstrap timeout ends the room.",
+	[CAUSE_PEER_GONE] = "The peer's connection is gone: look whether its process is.",
+	[CAUSE_RANK_DIVERGED] =
+		"Ranks disagree about this room: compare the processes with `silentpin timeline`.",
+	[CAUSE_PEER_NOT_TOLD] = "Prefill is done with it: look at the decode side.",
+	[CAUSE_FAKE_ROOM] = "Nothing to do: health checks and warm-up use such rooms.",
+	[CAUSE_BACKPRESSURE] =
+		"Nothing to do for this room: everything is late, and everything moves.",
+};
+
+#define UNKNOWN_MAX 8
+struct unknowns {
+	const char *text[UNKNOWN_MAX];
+	int n;
+};
+
+static void add_unknown(struct unknowns *u, bool holds, const char *text)
+{
+	if (holds && u->n < UNKNOWN_MAX)
+		u->text[u->n++] = text;
+}
+
+/* What this recording cannot tell about the life, whatever the verdict. */
+static void find_unknowns(const struct rec_session *s, const struct rec_life *l, struct unknowns *u)
+{
+	bool open = !l->ended_ns;
+
+	u->n = 0;
+	add_unknown(u, l->observed_late,
+		    "what happened before it was first seen: the watch began in its middle");
+	add_unknown(u, l->uncertain,
+		    "what the events were that were lost while it was open (see `silentpin "
+		    "timeline`)");
+	add_unknown(u, open && !s->sees_release,
+		    "whether the server still holds the request: its release and its reply are not "
+		    "seen from the transport");
+	add_unknown(u, open && !s->sees_arrive && l->stage == STAGE_BOOTSTRAP,
+		    "when the request itself reached this server, if it did");
+	add_unknown(u, open && !s->sees_arrive && l->stage == STAGE_READY,
+		    "whether the request waits for its forward pass, which may take long on a busy "
+		    "node");
+	add_unknown(u, s->lost_events != 0,
+		    "which events the recording itself could not keep (full disk?)");
+	add_unknown(u, open && !s->running && !s->ended,
+		    "what happened after the recording stops: its writer was killed");
+	add_unknown(u, open && s->ended, "what happened after the recording ended");
+}
+
+static const char *pin_words(const struct model_verdict *v)
+{
+	return v->pin > 0    ? "a pin: nothing in the server will end it"
+	       : v->pin == 0 ? "delayed, not pinned: the server's own timeout will end it"
+			     : "whether anything in the server will end it is not known";
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static json_t *evidence_of(const struct model_verdict *v, bool against)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < v->nevidence; i++)
+		if (v->evidence[i].against == against)
+			json_array_append_new(list, out_json_string(v->evidence[i].text));
+	return list;
+}
+
+static void print_json(const struct rec_session *s, const struct rec_life *l, uint64_t now_ns)
+{
+	const struct model_verdict *v = &l->verdict;
+	uint64_t until = l->ended_ns ? l->ended_ns : now_ns;
+	json_t *unknown = json_array();
+	struct unknowns u;
+	char opened[32];
+	char *line;
+
+	find_unknowns(s, l, &u);
+	for (int i = 0; i < u.n; i++)
+		json_array_append_new(unknown, json_string(u.text[i]));
+	time_utc(l->opened_ns, s->utc_offset_ns, opened);
+	line = out_json_line(json_pack(
+		"{s:i, s:I, s:s, s:o, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, "
+		"s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o}",
+		"v", 1, "pid", (json_int_t)l->pid, "profile", s->profile, "room",
+		out_json_string(l->room), "life", (json_int_t)l->life, "stage",
+		sp_stage_name(l->stage), "opened", opened, "age_s",
+		out_json_seconds(until > l->opened_ns ? until - l->opened_ns : 0), "idle_s",
+		out_json_seconds(until > l->progress_ns ? until - l->progress_ns : 0), "outcome",
+		l->outcome ? json_string(sp_outcome_name(l->outcome)) : json_null(), "cause",
+		out_json_cause(v), "stuck", (int)read_is_stuck(l), "confidence",
+		out_json_confidence(v), "pin", v->cause ? out_json_pin(v->pin) : json_null(), "rid",
+		out_json_text(l->rid), "peer", out_json_text(l->peer), "last",
+		out_json_text(v->last), "expected", out_json_text(v->expected), "culprit",
+		out_json_culprit(&v->culprit), "for", evidence_of(v, false), "against",
+		evidence_of(v, true), "observed_late", (int)l->observed_late, "uncertain",
+		(int)l->uncertain, "unknown", unknown, "advice", out_json_text(advice[v->cause])));
+	if (line)
+		fputs(line, stdout);
+	free(line);
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static void put_safe(const char *text)
+{
+	char buf[TEXT_SAFE_MAX(VERDICT_TEXT_MAX)];
+
+	text_safe(buf, sizeof(buf), text);
+	fputs(buf, stdout);
+}
+
+static void put_row(const char *name, const char *text)
+{
+	if (!text || !text[0])
+		return;
+	printf("  %-10s", name);
+	put_safe(text);
+	putchar('\n');
+}
+
+static void print_where(const struct rec_life *l, uint64_t now_ns)
+{
+	uint64_t until = l->ended_ns ? l->ended_ns : now_ns;
+	char age[32], idle[32];
+
+	time_span(until > l->opened_ns ? until - l->opened_ns : 0, age, sizeof(age));
+	time_span(until > l->progress_ns ? until - l->progress_ns : 0, idle, sizeof(idle));
+	if (l->ended_ns)
+		printf("  state     ended (%s) after %s\n", sp_outcome_name(l->outcome), age);
+	else
+		printf("  state     in %s, open for %s, no progress for %s\n",
+		       sp_stage_name(l->stage), age, idle);
+	put_row("request", l->rid);
+	put_row("peer", l->peer);
+}
+
+static void print_culprit(const struct model_culprit *c)
+{
+	if (!c->set)
+		return;
+	printf("  culprit   ");
+	if (c->room[0]) {
+		printf("room ");
+		put_safe(c->room);
+		printf(" life %u", c->life);
+	}
+	if (c->tid)
+		printf("%sthread %u", c->room[0] ? ", " : "", c->tid);
+	if (c->state[0]) {
+		printf(": ");
+		put_safe(c->state);
+	}
+	putchar('\n');
+}
+
+static void print_evidence(const struct model_verdict *v, bool against)
+{
+	bool any = false;
+
+	for (int i = 0; i < v->nevidence; i++) {
+		if (v->evidence[i].against != against)
+			continue;
+		if (!any)
+			printf("  %s\n", against ? "against" : "for");
+		any = true;
+		printf("    %c ", against ? '-' : '+');
+		put_safe(v->evidence[i].text);
+		putchar('\n');
+	}
+}
+
+static void print_healthy(const struct rec_session *s, const struct rec_life *l)
+{
+	char span[32];
+
+	if (l->ended_ns) {
+		printf("%s\n", l->outcome == OUTCOME_DONE ? "healthy: it ended well"
+							  : "it failed, and was never stuck");
+		return;
+	}
+	printf("not stuck");
+	if (s->stage_ns[l->stage]) {
+		time_span(s->stage_ns[l->stage], span, sizeof(span));
+		printf(": %s may take %s without progress", sp_stage_name(l->stage), span);
+	}
+	putchar('\n');
+}
+
+static void print_text(const struct rec_session *s, const struct rec_life *l, uint64_t now_ns)
+{
+	const struct model_verdict *v = &l->verdict;
+	struct unknowns u;
+
+	printf("room ");
+	put_safe(l->room);
+	printf(" life %u pid %u (%s): ", l->life, l->pid, s->profile);
+	if (!v->cause)
+		print_healthy(s, l);
+	else
+		printf("%s%s, %s; %s\n", l->ended_ns ? "was " : "", sp_cause_name(v->cause),
+		       sp_confidence_name(v->confidence),
+		       l->ended_ns ? "it has ended" : pin_words(v));
+	print_where(l, now_ns);
+	if (v->cause) {
+		put_row("last", v->last);
+		put_row("expected", v->expected);
+		print_culprit(&v->culprit);
+		print_evidence(v, false);
+		print_evidence(v, true);
+	}
+	find_unknowns(s, l, &u);
+	if (u.n)
+		printf("  not known\n");
+	for (int i = 0; i < u.n; i++)
+		printf("    ? %s\n", u.text[i]);
+	if (!l->ended_ns)
+		put_row("go on", advice[v->cause]);
+	printf("  see also  silentpin timeline ");
+	put_safe(l->room);
+	printf(" --pid %u --life %u\n", l->pid, l->life);
+}
+
+int cmd_explain(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = read_parser,
+		.args_doc = "ROOM",
+		.doc = "Explain the verdict on a room: what it rests on, for and against, what was "
+		       "expected next, what cannot be known from what was recorded, and how to go "
+		       "on.",
+	};
+	struct read_opts o = {.file = READ_DEFAULT_FILE};
+	struct read_lives lives;
+	struct recording *r;
+	struct sp_err err = {0};
+	uint64_t now_ns;
+	int rc = cli_parse(&argp, argc, argv, &o);
+
+	if (rc >= 0)
+		return rc;
+	if (rec_open(o.file, &r, &err))
+		return cli_fail(&err);
+	now_ns = read_now_ns(rec_session(r));
+	rc = read_lives(r, &o, &lives, &err);
+	for (size_t i = 0; !rc && i < lives.n; i++) {
+		if (o.json)
+			print_json(rec_session(r), &lives.at[i], now_ns);
+		else
+			print_text(rec_session(r), &lives.at[i], now_ns);
+	}
+	if (!rc)
+		free(lives.at);
+	rec_close(r);
+	return rc ? cli_fail(&err) : read_finish(SP_EXIT_OK);
+}
