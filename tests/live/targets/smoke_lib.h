@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions that the attach smoke test probes. */
+#ifndef SMOKE_LIB_H
+#define SMOKE_LIB_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct smoke_op {
+	int answer;
+};
+
+long smoke_scalars(int a, unsigned char b, long c);
+/* $arg7 to $arg10 are on the stack (x86-64), $arg9 and $arg10 on arm64. */
+long smoke_stack(long a, long b, long c, long d, long e, long f, long g, const char *h, long i,
+		 int *j);
+int smoke_text(const char *text);
+int smoke_make(int rc, struct smoke_op **out, struct smoke_op *op);
+int smoke_status(struct smoke_op *op);
+int smoke_release(struct smoke_op *op);
+/* Returns three ways; calls itself. */
+long smoke_ways(long n);
+/* Its tail call leaves it: no return of its own. */
+long smoke_tail(long n);
+long smoke_next(long n);
+/* Called by tests that look at callee-saved registers: 0 when all survived. */
+int smoke_saved_registers(long (*fn)(long), long n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
