@@ -217,8 +217,24 @@ class Node:
         self.pid = ready["schedulers"][0]["pid"]
         return self
 
+    @classmethod
+    def attach(cls, port, **options):
+        """A node that somebody else started; stop() then ends only the decodes started here."""
+        node = cls(**options)
+        node.port = port
+        state = node.state()
+        node.pid, node.front_pid = state["pid"], state["front_pid"]
+        node.options.update(state["options"])
+        return node
+
+    def run(self, name, **more):
+        """Run a scenario by name: see scenarios.run()."""
+        import scenarios
+
+        return scenarios.run(self, name, **more)
+
     def stop(self):
-        for child in self.decodes + [self.prefill]:
+        for child in [self.prefill] + self.decodes:
             if child:
                 child.end()
         self.decodes, self.prefill = [], None

@@ -165,7 +165,10 @@ def snapshot(scheduler):
     manager = queue.kv_manager
     return {
         "now_ns": time.monotonic_ns(), "rank": scheduler.rank,
-        "loop": scheduler.server_args.loop, "iterations": scheduler.iterations,
+        "loop": scheduler.server_args.loop, "options": {
+            name: getattr(scheduler.server_args, name)
+            for name in ("workers", "num_pages", "item_len", "chunked_prefill_size")},
+        "iterations": scheduler.iterations,
         "forward_ct": scheduler.forward_ct,
         "bootstrap": listed(queue.queue, manager),
         "waiting": listed(scheduler.waiting_queue, manager),
