@@ -77,6 +77,7 @@ static error_t outer_parser(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_HELP:
 		st->help = true;
+		state->flags &= ~(unsigned int)ARGP_NO_ERRS; /* it silences help as well */
 		argp_state_help(state, stdout,
 				ARGP_HELP_USAGE | ARGP_HELP_PRE_DOC | ARGP_HELP_LONG |
 					ARGP_HELP_POST_DOC);
