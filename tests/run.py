@@ -31,11 +31,11 @@ class Totals:
             self.bad.append(name)
 
 
-def run_unit(path, totals):
+def run_cmocka(path, totals, **more):
     """One cmocka program. A crash, a hang or no test at all is a failure."""
-    env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="STDOUT", UBSAN_OPTIONS="print_stacktrace=1")
+    env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="STDOUT", UBSAN_OPTIONS="print_stacktrace=1", **more)
     start = time.monotonic()
-    name = os.path.relpath(path, ROOT)
+    name = " ".join([f"{k}={v}" for k, v in more.items()] + [os.path.relpath(path, ROOT)])
     try:
         p = subprocess.run([path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT,
                            env=env, timeout=300, stdin=subprocess.DEVNULL)
@@ -126,9 +126,13 @@ def main():
             for f in sorted(os.listdir(folder) if os.path.isdir(folder) else []):
                 path = os.path.join(folder, f)
                 if f.startswith("test_") and "." not in f and a.word in f:
-                    run_unit(path, totals)
+                    run_cmocka(path, totals)
     if a.only in (None, "python"):
         run_python("tests/node", a.word, totals)
+    smoke = os.path.join(a.build, "live", "attach_smoke")
+    if a.only in (None, "live") and a.word in smoke:
+        for backend in ("multi", "perf"):
+            run_cmocka(smoke, totals, SILENTPIN_UPROBE=backend)
     if a.only in (None, "live"):
         run_python("tests/live", a.word, totals)
     for name in totals.bad:
