@@ -67,6 +67,7 @@ static void files(void **state)
 
 	snprintf(path, sizeof(path), "%s/f", dir);
 	refuse(path, "No such file or directory: check the path");
+	refuse("", "not a file's name");
 	refuse(dir, "Is a directory: name the file itself");
 	refuse("/dev/null", "not a regular file");
 	write_file(path, "", 0);

@@ -247,6 +247,9 @@ int profile_load(const char *path, struct profile_file **out, struct sp_err *err
 				  "probes.yaml: not found beside the program nor in %s/share/"
 				  "silentpin: give --probes FILE",
 				  SP_PREFIX);
+	if (!*path)
+		return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
+				  "\"\": not a file's name: name a probes file");
 	rc = slurp(path, &text, &len, err);
 	if (rc || !text)
 		return rc;
