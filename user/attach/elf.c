@@ -310,3 +310,62 @@ int elf_code(const struct elf_file *ef, uint64_t addr, size_t len, struct insn_p
 	out->len = len < left ? len : left;
 	return 0;
 }
+
+/* The program header of a type that holds addr, or (addr 0) the first of that type. */
+static bool find_header(const struct elf_file *ef, uint32_t type, uint64_t addr, GElf_Phdr *ph)
+{
+	size_t n = 0;
+
+	if (elf_getphdrnum(ef->elf, &n))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (!gelf_getphdr(ef->elf, (int)i, ph) || ph->p_type != type)
+			continue;
+		if (ph->p_offset > ef->size || ph->p_filesz > ef->size - ph->p_offset)
+			continue;
+		if (!addr || (addr >= ph->p_vaddr && addr - ph->p_vaddr < ph->p_filesz))
+			return true;
+	}
+	return false;
+}
+
+const uint8_t *elf_data(const struct elf_file *ef, uint64_t addr, uint64_t *left)
+{
+	GElf_Phdr ph;
+
+	if (!addr || !find_header(ef, PT_LOAD, addr, &ph))
+		return NULL;
+	*left = ph.p_filesz - (addr - ph.p_vaddr);
+	return ef->map + ph.p_offset + (addr - ph.p_vaddr);
+}
+
+uint64_t elf_unwind_header(const struct elf_file *ef)
+{
+	GElf_Phdr ph;
+
+	return find_header(ef, PT_GNU_EH_FRAME, 0, &ph) ? ph.p_vaddr : 0;
+}
+
+struct at_address {
+	uint64_t addr;
+	const char *name;
+};
+
+static bool name_one(void *ctx, const struct elf_sym *sym)
+{
+	struct at_address *a = ctx;
+
+	if (sym->addr == a->addr)
+		a->name = sym->name;
+	return !a->name;
+}
+
+const char *elf_name_at(const struct elf_file *ef, uint64_t addr)
+{
+	struct at_address a = {.addr = addr};
+
+	each_function(ef, ef->dynsym, name_one, &a);
+	if (!a.name)
+		each_function(ef, ef->symtab, name_one, &a);
+	return a.name;
+}

@@ -36,4 +36,11 @@ int elf_offset(const struct elf_file *ef, uint64_t addr, uint64_t *off);
 /* The code at an address, len bytes or fewer when the segment ends; mapped, owned by the file. */
 int elf_code(const struct elf_file *ef, uint64_t addr, size_t len, struct insn_part *out);
 
+/* Bytes of any loaded segment; left: how many to its end. NULL: none there. Owned by the file. */
+const uint8_t *elf_data(const struct elf_file *ef, uint64_t addr, uint64_t *left);
+/* Address of .eh_frame_hdr (see unwind.h), 0: none. */
+uint64_t elf_unwind_header(const struct elf_file *ef);
+/* Name of the function that .dynsym or .symtab puts at this very address, NULL: none. */
+const char *elf_name_at(const struct elf_file *ef, uint64_t addr);
+
 #endif

@@ -197,6 +197,35 @@ static int note_ret(void *ctx, const struct insn_part *part, size_t at, const st
 	}
 }
 
+struct leaving {
+	struct rets r;
+	uint64_t target;
+	bool conditional;
+};
+
+static int note_leaving(void *ctx, const struct insn_part *part, size_t at, const struct insn *in)
+{
+	struct leaving *l = ctx;
+
+	if (!is_direct(in) || inside(&l->r, part->addr + in->target))
+		return 0;
+	l->target = part->addr + in->target;
+	l->conditional = in->kind == INSN_BRANCH;
+	return 1;
+}
+
+bool insn_leaves(enum insn_machine m, const struct insn_part *parts, int nparts, uint64_t *target,
+		 bool *conditional)
+{
+	struct leaving l = {.r = {.parts = parts, .nparts = nparts}};
+
+	if (walk(m, parts, nparts, note_leaving, &l) != 1)
+		return false;
+	*target = l.target;
+	*conditional = l.conditional;
+	return true;
+}
+
 /* Data between arm64 instructions that looks like a ret must not be overwritten. */
 static int drop_literal(void *ctx, const struct insn_part *part, size_t at, const struct insn *in)
 {

@@ -52,7 +52,7 @@ struct insn_part {
 	size_t len;
 };
 
-#define INSN_MAX_PARTS 4
+#define INSN_MAX_PARTS 8
 #define INSN_MAX_RETS  64
 #define INSN_WHERE_LEN 48
 #define INSN_WHY_LEN   128
@@ -79,6 +79,9 @@ void insn_return_entry(enum insn_machine m, const struct insn_part *parts, int n
  * -ELOOP a jump leaves the parts, -E2BIG too many, -ENOENT none, -EOPNOTSUPP not probeable. */
 int insn_rets(enum insn_machine m, const struct insn_part *parts, int nparts,
 	      uint64_t rets[INSN_MAX_RETS], char why[INSN_WHY_LEN]);
+/* Is there a direct jump out of the parts? Its target, and whether it is conditional. */
+bool insn_leaves(enum insn_machine m, const struct insn_part *parts, int nparts, uint64_t *target,
+		 bool *conditional);
 /* The decoders behind insn_decode. */
 int insn_decode_x86(const uint8_t *code, size_t len, size_t at, unsigned depth,
 		    const struct insn *prev, struct insn *out);

@@ -10,6 +10,7 @@
 #include "attach/elf.h"
 #include "attach/insn.h"
 #include "attach/plan.h"
+#include "attach/unwind.h"
 
 #define MAX_MATCHES   16 /* functions one glob may fit */
 #define PROLOGUE_LEN  64 /* bytes looked at when the symbol has no size */
@@ -63,9 +64,34 @@ struct func {
 	bool whole;
 };
 
+/*
+ * A stripped library has no ".cold" symbols. Where a jump leaves the function, the unwind table
+ * tells the function's own cold part (it begins inside a frame, or is entered in its middle, or by
+ * a conditional jump; and it has no name) from another function (a tail call).
+ */
+static void add_unnamed_cold(const struct elf_file *ef, struct func *f)
+{
+	uint64_t target;
+	bool conditional;
+
+	while (f->nparts < INSN_MAX_PARTS &&
+	       insn_leaves(elf_machine(ef), f->part, f->nparts, &target, &conditional)) {
+		struct unwind_piece piece;
+
+		if (unwind_piece(ef, target, &piece) || piece.len > MAX_FUNC_SIZE ||
+		    elf_name_at(ef, piece.addr))
+			return;
+		if (!piece.framed && !conditional && target == piece.addr)
+			return;
+		if (elf_code(ef, piece.addr, piece.len, &f->part[f->nparts]))
+			return;
+		f->nparts++;
+	}
+}
+
 static int func_read(const struct elf_file *ef, const struct elf_sym *sym, struct func *f)
 {
-	struct elf_sym cold[INSN_MAX_PARTS - 1];
+	struct elf_sym cold[INSN_MAX_PARTS / 2];
 	size_t len = sym->size ? sym->size : PROLOGUE_LEN;
 	int n;
 
@@ -73,11 +99,13 @@ static int func_read(const struct elf_file *ef, const struct elf_sym *sym, struc
 		return -ENOENT;
 	f->nparts = 1;
 	f->whole = sym->size && f->part[0].len == sym->size;
-	n = elf_cold(ef, sym->name, cold, INSN_MAX_PARTS - 1);
+	n = elf_cold(ef, sym->name, cold, INSN_MAX_PARTS / 2);
 	for (int i = 0; i < n; i++)
 		if (cold[i].size && cold[i].size < MAX_FUNC_SIZE &&
 		    !elf_code(ef, cold[i].addr, cold[i].size, &f->part[f->nparts]))
 			f->nparts++;
+	if (f->whole)
+		add_unnamed_cold(ef, f);
 	return 0;
 }
 
