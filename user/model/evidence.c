@@ -260,6 +260,9 @@ static void say_decisive(struct scene *s)
 			say(s, false, "an abort came %.1f s before the room: the server drops it",
 			    sec(s->l->opened_ns - r->abort_early_ns));
 		break;
+	case CAUSE_DECODE_ABSENT:
+		say(s, false, "the request is here, no peer has announced itself");
+		break;
 	case CAUSE_FAKE_ROOM:
 		say(s, true, "the profile lists this room as fake (health check or warm-up)");
 		break;

@@ -83,7 +83,7 @@ void life_progress(struct model *m, struct life *l, const struct did *did)
 	if (l->stuck)
 		stall_clear(m, l);
 	l->progress_ns = m->now;
-	l->progress_id = m->next_life;
+	l->progress_id = m->next_life + 1;
 	l->ahead_ns = 0;
 	l->waits = l->deferred = false;
 	l->did = *did;
@@ -194,7 +194,7 @@ struct life *life_open(struct model *m, struct room *r, struct proc *p, bool lat
 	l->proc = p;
 	l->number = ++r->nlives;
 	l->opened_ns = l->progress_ns = l->last_ns = m->now;
-	l->progress_id = m->next_life;
+	l->progress_id = m->next_life + 1;
 	l->need = -1;
 	l->stage = STAGE_BOOTSTRAP;
 	l->late = l->arrived = late;

@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Deadlines: when they fire, what counts as progress, what is only pressure from ahead, how a stall
+ * ends; and that none of it depends on how often the model is looked at.
+ */
+#include "model_rig.h"
+
+static void test_next(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	assert_int_equal(model_next(r->m), UINT64_MAX);
+	announce(r, 0, "7001", "A", 2);
+	assert_int_equal(model_next(r->m), S(1330));
+	announce(r, 10, "7002", "A", 1);
+	/* ready: 300 s from its own progress */
+	assert_int_equal(model_next(r->m), S(1310));
+	kv(r, 20, W1, 0xa0, "7002", 0, 1);
+	assert_int_equal(model_next(r->m), S(1050));
+	/* progress moves the clock, the entry follows when it comes up */
+	status(r, 30, W1, 0xa0, OPS_DONE);
+	assert_true(model_next(r->m) <= S(1060));
+	to(r, 55);
+	assert_int_equal(model_next(r->m), S(1060));
+	assert_int_equal(r->nsaid, 0);
+	to(r, 60);
+	assert_int_equal(count_said(r, ALERT_STUCK), 1);
+	rig_free(r);
+}
+
+static void test_own_instant(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	/* nobody looks for an hour: each fires at its own time, in order */
+	for (int i = 9; i >= 0; i--) {
+		char room[16];
+
+		snprintf(room, sizeof(room), "70%02d", i);
+		announce(r, 10 - i, room, "A", 2);
+	}
+	to(r, 3600);
+	assert_int_equal(count_said(r, ALERT_STUCK), 10);
+	for (size_t i = 0; i < 10; i++)
+		assert_int_equal(nth(r, ALERT_STUCK, NULL, i)->ns, S(1331) + i * 1000000000ull);
+	rig_free(r);
+}
+
+/* A deadline at an event's own time fires before the event. */
+static void test_tie(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	kv(r, 1, W1, 0xa0, "7001", 0, 1);
+	status(r, 31, W1, 0xa0, OPS_DONE);
+	assert_int_equal(r->said[0].type, ALERT_STUCK);
+	assert_int_equal(r->said[0].ns, S(1031));
+	assert_int_equal(r->said[1].type, ALERT_RECOVERED);
+	assert_int_equal(r->said[1].stalled_ns, S(30));
+	rig_free(r);
+}
+
+static void test_no_deadline(void **state)
+{
+	struct rig *r = rig_new();
+	struct model_stats st;
+
+	(void)state;
+	model_free(r->m);
+	r->profile.stage_ns[STAGE_BOOTSTRAP] = 0;
+	r->profile.stage_ns[STAGE_INFLIGHT] = 0;
+	r->m = rig_model(r, false);
+	announce(r, 0, "7001", "A", 2);
+	announce(r, 0, "7002", "A", 1);
+	kv(r, 1, W1, 0xa0, "7002", 0, 1);
+	to(r, 1e6);
+	assert_int_equal(r->nsaid, 0);
+	/* the stage after it has one */
+	announce(r, 1e6, "7001", "B", 2);
+	to(r, 2e6);
+	expect_stuck(r, "7001", 1e6 + 300, CAUSE_QUEUED_BEHIND, CONF_POSSIBLE, -1);
+	/* a dead bootstrap thread is told without a deadline */
+	announce(r, 2e6, "7003", "A", 2);
+	thread_exit(r, 2e6, BOOT);
+	to(r, 3e6);
+	expect_stuck(r, "7003", 2e6 + 5, CAUSE_THREAD_DIED, CONF_LIKELY, 1);
+	model_stats(r->m, &st);
+	assert_int_equal(st.open_lives, 3);
+	rig_free(r);
+}
+
+/* What does not move a life: polls, repeats, aborts, control, peers, answers that do not change. */
+static void test_no_progress(void **state)
+{
+	struct rig *r = rig_new();
+	struct sp_event ev;
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	kv(r, 1, W1, 0xa0, "7001", 0, 1);
+	for (int i = 2; i < 30; i++)
+		status(r, i, W1, 0xa0, OPS_BUSY);
+	post(r, 30, W1, 0xa0, OPS_BUSY);
+	ev = event(r, 30.1, ROLE_CONTROL, W1, "7001");
+	strcpy(ev.kind, "staging_req");
+	feed(r, &ev);
+	ev = event(r, 30.2, ROLE_PEER, W1, "7001");
+	strcpy(ev.kind, "opened");
+	feed(r, &ev);
+	ev = event(r, 30.3, ROLE_CALL, W1, "7001");
+	feed(r, &ev);
+	to(r, 100);
+	expect_stuck(r, "7001", 31, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
+	rig_free(r);
+}
+
+/* ---- how a stall ends --------------------------------------------------------------------- */
+
+static void test_recovered(void **state)
+{
+	struct rig *r = rig_new();
+	const struct said *s;
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	kv(r, 1, W1, 0xa0, "7001", 0, 0);
+	to(r, 50);
+	status(r, 60, W1, 0xa0, OPS_DONE);
+	s = nth(r, ALERT_RECOVERED, "7001", 0);
+	assert_int_equal(s->outcome, OUTCOME_MOVING);
+	assert_int_equal(s->stalled_ns, S(59));
+	assert_int_equal(s->ns, S(1060));
+	assert_int_equal(look(r, "7001", 1).v.cause, CAUSE_NONE);
+	assert_true(look(r, "7001", 1).l.ever_stuck);
+	assert_int_equal(model_stuck(r->m, CONF_POSSIBLE), 0);
+	/* the same cause alerts again */
+	kv(r, 61, W1, 0xa0, "7001", 1, 1);
+	aux(r, 61, W1, 0xa1, "7001");
+	to(r, 100);
+	assert_int_equal(nth(r, ALERT_STUCK, "7001", 1)->v.cause, CAUSE_TRANSFER_STALLED);
+	assert_int_equal(nth(r, ALERT_STUCK, "7001", 1)->ns, S(1091));
+	status(r, 110, W1, 0xa0, OPS_DONE);
+	/* its end needs no second line */
+	status(r, 111, W1, 0xa1, OPS_DONE);
+	assert_int_equal(count_said(r, ALERT_RECOVERED), 2);
+	assert_int_equal(count_said(r, ALERT_ENDED), 1);
+	/* the progress that ends it */
+	announce(r, 200, "7002", "A", 1);
+	kv_done(r, 201, W1, 0xb0, "7002", 0, 1);
+	aux(r, 201, W1, 0xb1, "7002");
+	to(r, 300);
+	status(r, 301, W1, 0xb1, OPS_DONE);
+	s = nth(r, ALERT_RECOVERED, "7002", 0);
+	assert_int_equal(s->outcome, OUTCOME_DONE);
+	assert_null(nth(r, ALERT_RECOVERED, "7002", 1));
+	/* the end of the process */
+	announce(r, 400, "7003", "A", 2);
+	to(r, 800);
+	target(r, 801, "exited", 0);
+	assert_int_equal(nth(r, ALERT_RECOVERED, "7003", 0)->outcome, OUTCOME_FAILED);
+	rig_free(r);
+}
+
+/* ---- backpressure ------------------------------------------------------------------------- */
+
+static void slow_post(struct rig *r, double t, int n)
+{
+	uint32_t tid = 200 + (uint32_t)n % 6;
+	uint64_t op = 0xa000 + (uint64_t)n * 16;
+	char room[16];
+
+	snprintf(room, sizeof(room), "%d", 7000 + n);
+	announce(r, t, room, "A", 1);
+	kv(r, t, tid, op, room, 0, 1);
+	aux(r, t, tid, op + 1, room);
+}
+
+/* A slow link with six transfers under way, one of which is over every 10 s, in order: each takes a
+ * minute, with a deadline of 30 s. Nothing is stuck. */
+static void test_slow_link(void **state)
+{
+	struct rig *r = rig_new();
+	int posted = 0, over = 0;
+	struct look k;
+
+	(void)state;
+	for (int step = 0; step < 60; step++) {
+		for (int part = 0; step && part < 2; part++)
+			status(r, step * 10, 1, 0xa000 + (uint64_t)over * 16 + (uint64_t)part,
+			       OPS_DONE);
+		over += step > 0;
+		for (int n = step < 5 ? 2 : 1; n; n--)
+			slow_post(r, step * 10, posted++);
+	}
+	assert_int_equal(posted - over, 6);
+	assert_int_equal(count_said(r, ALERT_STUCK), 0);
+	to(r, 615);
+	k = look(r, "7061", 1);
+	assert_int_equal(k.v.cause, CAUSE_BACKPRESSURE);
+	assert_int_equal(k.v.confidence, CONF_POSSIBLE);
+	assert_int_equal(model_stuck(r->m, CONF_POSSIBLE), 0);
+	assert_int_equal(count_said(r, ALERT_STUCK), 0);
+	/* now it stands still for good */
+	to(r, 700);
+	assert_int_equal(count_said(r, ALERT_STUCK), 6);
+	expect_stuck(r, "7061", 620, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
+	assert_true(nth(r, ALERT_STUCK, "7061", 0)->idle_ns > S(49));
+	rig_free(r);
+}
+
+/* One transfer hangs while all others to the same peer go on: they must not hide it. */
+static void test_pin_on_a_busy_peer(void **state)
+{
+	struct rig *r = rig_new();
+	const struct said *s;
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	kv(r, 0, W2, 0xdead, "7001", 0, 1);
+	for (int i = 0; i < 400; i++) {
+		char room[16];
+
+		snprintf(room, sizeof(room), "%d", 8000 + i);
+		healthy(r, i * 0.25 + 0.01, W1, 0xa000, room, "A");
+	}
+	s = expect_stuck(r, "7001", 30, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
+	assert_true(has_evidence(s, "operations posted later to the same peer"));
+	assert_int_equal(count_said(r, ALERT_STUCK), 1);
+	rig_free(r);
+}
+
+/* Rooms wait for a slow forward pass, in order: the queue moves, so none is stuck. */
+static void test_slow_forward(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	for (int i = 0; i < 40; i++) {
+		char room[16];
+
+		snprintf(room, sizeof(room), "%d", 7000 + i);
+		announce(r, 0, room, "A", 1);
+	}
+	/* one room every 60 s: the last waits 2400 s, with a deadline of 300 s */
+	for (int i = 0; i < 20; i++) {
+		char room[16];
+
+		snprintf(room, sizeof(room), "%d", 7000 + i);
+		kv_done(r, (i + 1) * 60, W1, 0xa0, room, 0, 1);
+		aux_done(r, (i + 1) * 60, W1, 0xa1, room);
+	}
+	assert_int_equal(count_said(r, ALERT_STUCK), 0);
+	assert_int_equal(look(r, "7039", 1).v.cause, CAUSE_BACKPRESSURE);
+	/* rooms that come later and go past them are no sign of life for them */
+	for (int i = 0; i < 20; i++) {
+		char room[16];
+
+		snprintf(room, sizeof(room), "%d", 9000 + i);
+		healthy(r, 1210 + i * 60, W1, 0xa0, room, "A");
+	}
+	assert_int_equal(count_said(r, ALERT_STUCK), 20);
+	expect_stuck(r, "7020", 1500.01, CAUSE_NEVER_SENT, CONF_POSSIBLE, -1);
+	rig_free(r);
+}
+
+/* A thread that serves rooms queued earlier is working towards this one. */
+static void test_busy_thread(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	for (int i = 0; i < 6; i++) {
+		char room[16];
+
+		snprintf(room, sizeof(room), "%d", 8000 + i);
+		announce(r, 0.1, room, "B", 1);
+	}
+	kv_done(r, 1, W1, 0xa0, "7001", 0, 0);
+	/* 20 s each, on its thread, of rooms that were there before its next chunk was queued */
+	for (int i = 0; i < 6; i++) {
+		char room[16];
+
+		snprintf(room, sizeof(room), "%d", 8000 + i);
+		kv(r, 2 + i * 20, W1, 0xb0, room, 0, 1);
+		aux(r, 2 + i * 20, W1, 0xb1, room);
+		status(r, 21 + i * 20, W1, 0xb0, OPS_DONE);
+		status(r, 21 + i * 20, W1, 0xb1, OPS_DONE);
+	}
+	assert_int_equal(count_said(r, ALERT_STUCK), 0);
+	assert_int_equal(look(r, "7001", 1).v.cause, CAUSE_BACKPRESSURE);
+	/* and now nothing is ahead of it */
+	to(r, 200);
+	expect_stuck(r, "7001", 151, CAUSE_SEND_INCOMPLETE, CONF_LIKELY, 1);
+	rig_free(r);
+}
+
+/* The last chunk is missing on a node under load: the load must not hide it. */
+static void test_pin_under_load(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	kv_done(r, 1, W1, 0xdead, "7001", 0, 0);
+	for (int i = 0; i < 400; i++) {
+		char room[16];
+
+		snprintf(room, sizeof(room), "%d", 8000 + i);
+		healthy(r, i * 0.25 + 1.1, i % 2 ? W1 : W2, 0xa000, room, "A");
+	}
+	expect_stuck(r, "7001", 31.01, CAUSE_SEND_INCOMPLETE, CONF_LIKELY, 1);
+	rig_free(r);
+}
+
+/* Its thread got stuck on a younger room shortly before its deadline: it may just be queued. One
+ * more deadline tells. */
+static void test_suspicious_thread(void **state)
+{
+	struct rig *r = rig_new();
+	const struct said *s;
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	kv_done(r, 1, W1, 0xa0, "7001", 0, 0);
+	announce(r, 10, "7002", "B", 1);
+	kv(r, 11, W1, 0xb0, "7002", 0, 1);
+	to(r, 35);
+	assert_int_equal(count_said(r, ALERT_STUCK), 0);
+	assert_int_equal(look(r, "7001", 1).v.cause, CAUSE_BACKPRESSURE);
+	to(r, 100);
+	s = expect_stuck(r, "7001", 41, CAUSE_QUEUED_BEHIND, CONF_LIKELY, 1);
+	assert_string_equal(s->v.culprit.room, "7002");
+	assert_int_equal(count_said(r, ALERT_STUCK), 2);
+	rig_free(r);
+	/* the same, but the other one goes on: no second delay */
+	r = rig_new();
+	announce(r, 0, "7001", "A", 1);
+	kv_done(r, 1, W1, 0xa0, "7001", 0, 0);
+	announce(r, 10, "7002", "B", 1);
+	kv(r, 11, W1, 0xb0, "7002", 0, 1);
+	status(r, 35, W1, 0xb0, OPS_DONE);
+	aux(r, 35, W1, 0xb1, "7002");
+	to(r, 41);
+	expect_stuck(r, "7001", 41, CAUSE_SEND_INCOMPLETE, CONF_LIKELY, 1);
+	rig_free(r);
+}
+
+/* ---- independent of how it is looked at --------------------------------------------------- */
+
+static uint64_t rnd_state;
+
+static uint32_t rnd(uint32_t n)
+{
+	rnd_state = rnd_state * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(rnd_state >> 33) % n;
+}
+
+static void random_text(char *buf, size_t len, const char *const *words, uint32_t n)
+{
+	snprintf(buf, len, "%s", words[rnd(n)]);
+}
+
+/* Any event at all, with values that meet each other often. */
+static void random_event(struct sp_event *ev, uint64_t ns)
+{
+	static const char *const kinds[] = {"kv",          "aux",         "state",  "stg",
+					    "staging_req", "staging_rsp", "closed", "inflight",
+					    "waiting",     "bootstrap"};
+	static const char *const agents[] = {"A", "B", "C", ""};
+	/* weighted towards what makes lives move */
+	static const uint8_t roles[] = {ROLE_ANNOUNCE, ROLE_ANNOUNCE, ROLE_POST,     ROLE_POST,
+					ROLE_POST,     ROLE_POST,     ROLE_STATUS,   ROLE_STATUS,
+					ROLE_STATUS,   ROLE_CLOSE,    ROLE_ABORT,    ROLE_ARRIVE,
+					ROLE_HELD,     ROLE_TOLD,     ROLE_REPLY,    ROLE_RELEASE,
+					ROLE_CONTROL,  ROLE_PEER,     ROLE_REGISTER, ROLE_CALL};
+
+	sp_event_init(ev);
+	ev->ns = ns;
+	ev->pid = 100 + rnd(2);
+	ev->tid = 1 + rnd(5);
+	ev->role = roles[rnd(sizeof(roles))];
+	if (!rnd(300))
+		ev->role = (uint8_t)(ROLE_THREAD + rnd(ROLE_MAX - ROLE_THREAD));
+	ev->status = (uint8_t)rnd(4);
+	ev->code = (int64_t)rnd(6) - 3;
+	ev->last = (int8_t)((int)rnd(3) - 1);
+	ev->rank = (int16_t)((int)rnd(3) - 1);
+	ev->chunk = (int32_t)rnd(4) - 1;
+	ev->need = (int32_t)rnd(4) - 1;
+	ev->parts = rnd(6) ? -1 : (int32_t)rnd(4);
+	ev->part = rnd(6) ? -1 : (int32_t)rnd(4);
+	ev->covers = rnd(20) ? 0 : rnd(8);
+	ev->flags = rnd(8) ? 0 : (uint8_t)(1u << rnd(4));
+	ev->op = rnd(24);
+	random_text(ev->kind, sizeof(ev->kind), kinds, ev->role == ROLE_POST ? 3 : 10);
+	random_text(ev->agent, sizeof(ev->agent), agents, 4);
+	if (ev->role == ROLE_POST && rnd(3)) {
+		ev->flags = EV_CREATED;
+		ev->status = rnd(20) ? OPS_UNKNOWN : OPS_ERROR;
+	}
+	if (ev->role != ROLE_STATUS && ev->role != ROLE_CLOSE &&
+	    (ev->role != ROLE_POST || (ev->flags & EV_CREATED)))
+		snprintf(ev->room, sizeof(ev->room), "%u", 60 + rnd(20));
+	if (!rnd(200)) {
+		static const char *const whats[] = {"exited", "exec", "attached", "lib"};
+
+		ev->role = ROLE_TARGET;
+		random_text(ev->kind, sizeof(ev->kind), whats, 4);
+		ev->flags = rnd(2) ? EV_GAP : 0;
+	}
+}
+
+static bool same_said(const struct said *a, const struct said *b)
+{
+	return a->type == b->type && a->ns == b->ns && a->pid == b->pid && a->tid == b->tid &&
+	       a->life == b->life && !strcmp(a->room, b->room) && a->stage == b->stage &&
+	       a->v.cause == b->v.cause && a->v.confidence == b->v.confidence &&
+	       a->v.pin == b->v.pin && a->idle_ns == b->idle_ns && a->outcome == b->outcome &&
+	       a->stalled_ns == b->stalled_ns && !strcmp(a->v.last, b->v.last) &&
+	       !strcmp(a->v.expected, b->v.expected) && a->v.nevidence == b->v.nevidence &&
+	       !strcmp(a->what, b->what) && a->total_rooms == b->total_rooms;
+}
+
+static void test_independent_of_looking(void **state)
+{
+	size_t stuck = 0, recovered = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct rig *a = rig_new_with(seed % 3 == 0), *b = rig_new_with(seed % 3 == 0);
+		uint64_t ns = S(1000);
+		struct sp_event ev;
+
+		rnd_state = seed;
+		for (int i = 0; i < 1500; i++) {
+			uint64_t before = ns;
+
+			/* mostly quick, now and then a silence longer than a deadline */
+			ns += rnd(40) ? rnd(2000) * 1000000ull : rnd(500) * 1000000000ull;
+			random_event(&ev, ns);
+			assert_int_equal(model_event(a->m, &ev), 0);
+			for (uint32_t k = rnd(6); k; k--) {
+				uint64_t keep = rnd_state;
+
+				rnd_state = ns ^ k * 0x9e3779b97f4a7c15ull;
+				model_advance(b->m, before + (ns - before) / 1000 * rnd(1001));
+				rnd_state = keep;
+			}
+			assert_int_equal(model_event(b->m, &ev), 0);
+		}
+		model_advance(a->m, ns + S(2000));
+		for (uint64_t t = ns; t < ns + S(2000); t += S(7))
+			model_advance(b->m, t);
+		model_advance(b->m, ns + S(2000));
+		assert_int_equal(a->nsaid, b->nsaid);
+		for (size_t i = 0; i < a->nsaid; i++)
+			assert_true(same_said(&a->said[i], &b->said[i]));
+		stuck += count_said(a, ALERT_STUCK);
+		recovered += count_said(a, ALERT_RECOVERED);
+		rig_free(a);
+		rig_free(b);
+	}
+	/* the streams did reach what is compared */
+	assert_true(stuck > 1000);
+	assert_true(recovered > 500);
+}
+
+/* Every stall that was alerted ends at most once, and with a line; no cause twice in one stall. */
+static void test_alert_rules(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 100; seed < 130; seed++) {
+		struct rig *r = rig_new_with(seed % 2);
+		uint64_t ns = S(1000);
+		struct sp_event ev;
+
+		rnd_state = seed;
+		for (int i = 0; i < 1500; i++) {
+			ns += rnd(40) ? rnd(2000) * 1000000ull : rnd(500) * 1000000000ull;
+			random_event(&ev, ns);
+			assert_int_equal(model_event(r->m, &ev), 0);
+		}
+		for (size_t i = 0; i < r->nsaid; i++) {
+			const struct said *s = &r->said[i];
+			bool open = false;
+
+			if (s->type != ALERT_STUCK && s->type != ALERT_RECOVERED)
+				continue;
+			for (size_t k = i; k-- > 0;) {
+				const struct said *p = &r->said[k];
+
+				if (strcmp(p->room, s->room) || p->life != s->life ||
+				    p->pid != s->pid)
+					continue;
+				if (p->type == ALERT_RECOVERED)
+					break;
+				if (p->type != ALERT_STUCK)
+					continue;
+				open = true;
+				if (s->type == ALERT_STUCK && p->v.cause == s->v.cause)
+					assert_true(s->v.confidence > p->v.confidence);
+			}
+			if (s->type == ALERT_RECOVERED)
+				assert_true(open);
+			else
+				assert_true(s->v.confidence >= CONF_POSSIBLE);
+			if (i)
+				assert_true(r->said[i - 1].ns <= s->ns);
+		}
+		rig_free(r);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_next),
+		cmocka_unit_test(test_own_instant),
+		cmocka_unit_test(test_tie),
+		cmocka_unit_test(test_no_deadline),
+		cmocka_unit_test(test_no_progress),
+		cmocka_unit_test(test_recovered),
+		cmocka_unit_test(test_slow_link),
+		cmocka_unit_test(test_pin_on_a_busy_peer),
+		cmocka_unit_test(test_slow_forward),
+		cmocka_unit_test(test_busy_thread),
+		cmocka_unit_test(test_pin_under_load),
+		cmocka_unit_test(test_suspicious_thread),
+		cmocka_unit_test(test_independent_of_looking),
+		cmocka_unit_test(test_alert_rules),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
