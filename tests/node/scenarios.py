@@ -325,15 +325,26 @@ def client_gone(run):
 # ---- pins --------------------------------------------------------------------------------------
 @scenario("posted-twice")
 def posted_twice(run):
-    """The same room posted twice, two full chunks each, announced once. A natural race: the first
+    """The same room posted twice, two full chunks each, announced for each. A natural race: the first
     life ends and clears the entry while the first chunk of the second computes; the second's chunks
     are dropped and its poll falls to the default for ever. An abort request does not free it."""
+    return post_twice(run, announces=2)
+
+
+@scenario("posted-twice-announced-once")
+def posted_twice_announced_once(run):
+    """posted-twice by a router that retries on its own: decode announces the room once."""
+    return post_twice(run, announces=1)
+
+
+def post_twice(run, announces):
     decode, room = run.decode(), run.room()
     first = run.post(room, 128, forward_ms=100, rid=f"a-{room}")
     run.listed(room, "bootstrap")
     run.post(room, 128, forward_ms=100, rid=f"b-{room}")
     run.node.wait(lambda s: sum(e["room"] == str(room) for e in s["bootstrap"]) == 2, "both lives")
-    decode.announce(room, 128)
+    for _ in range(announces):
+        decode.announce(room, 128)
     all_done([first])
     decode.done(room)
     run.node.wait_pinned(room)
