@@ -25,7 +25,7 @@ import uuid
 import zmq
 
 from kv import PAGE_HEAD, Geometry, KVArgsRegisterInfo, TransferInfo
-from proc import die_with_parent
+from proc import die_with_parent, node_build
 
 
 def emit(**event):
@@ -208,8 +208,7 @@ def parse_args():
     parser.add_argument("--rate", type=int, default=0, help="receive at most so many bytes a second")
     parser.add_argument("--num-pages", type=int, default=1024)
     parser.add_argument("--item-len", type=int, default=16384)
-    parser.add_argument("--build", default=os.path.join(
-        os.path.dirname(os.path.abspath(__file__)), "../../build/node"))
+    parser.add_argument("--build", default=node_build())
     return parser.parse_args()
 
 

@@ -23,6 +23,7 @@ class WorkerNow:
         self.chunk = None
         self.since_ns = 0
         self.peers = []
+        self.polls = 0  # rounds over the handles of this chunk
 
 
 class NixlKVManager:
@@ -181,7 +182,7 @@ class NixlKVManager:
             now.chunk = None
             kv_chunk = queue.get()
             room = kv_chunk.room
-            now.since_ns, now.peers, now.chunk = time.monotonic_ns(), [], kv_chunk
+            now.since_ns, now.peers, now.polls, now.chunk = time.monotonic_ns(), [], 0, kv_chunk
             # The handles of the chunk before are released here, when their list goes.
             handles = []
             self.counters["chunks"] += 1
@@ -201,6 +202,7 @@ class NixlKVManager:
                         now.peers.append(req.agent_name)
                         self._post_chunk(kv_chunk, req, handles)
                 while handles:
+                    now.polls += 1
                     states = [self.agent.check_xfer_state(handle) for handle in handles]
                     if all(state == "DONE" for state in states):
                         break

@@ -24,9 +24,10 @@ import sys
 import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.path.abspath(os.path.join(HERE, "../../build/node"))
-DEADLINE_S = 20  # of every wait that is given none
+from proc import HERE, node_build
+
+SLOW = float(os.environ.get("SILENTPIN_TEST_SLOW", "1"))  # an emulated machine says so
+DEADLINE_S = 20 * SLOW  # of every wait that is given none
 
 
 class NodeError(Exception):
@@ -43,6 +44,12 @@ def wait_until(condition, what, timeout=DEADLINE_S, every=0.01):
         if time.monotonic() > end:
             raise NodeError(f"{what}: not within {timeout} s")
         time.sleep(every)
+
+
+def node_log():
+    """Where the stderr of a node goes: the file SILENTPIN_NODE_LOG, appended to, or nowhere."""
+    path = os.environ.get("SILENTPIN_NODE_LOG")
+    return open(path, "ab") if path else subprocess.DEVNULL
 
 
 class Lines:
@@ -184,10 +191,10 @@ class Post:
 class Node:
     """A prefill node and its decodes. Options are the fields of messages.ServerArgs."""
 
-    def __init__(self, build=BUILD, log=None, seed=None, **options):
-        self.build = os.path.abspath(build)
+    def __init__(self, build=None, log=None, seed=None, **options):
+        self.build = os.path.abspath(build or node_build())
         self.options = dict(options, build=self.build)
-        self.log = log
+        self.log = log if log is not None else node_log()
         self.random = random.Random(seed)
         self.prefill = None
         self.port = self.front_pid = self.pid = None

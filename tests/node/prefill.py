@@ -29,9 +29,8 @@ import zmq
 import zmq.asyncio
 
 from messages import AbortReq, ServerArgs, TokenizedGenerateReqInput
-from proc import die_with_parent
+from proc import HERE, die_with_parent, node_build
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 MAX_BODY = 256 << 20
 
 
@@ -57,7 +56,10 @@ class Rank:
         ask_id = next(self.ids)
         answer = self.asked[ask_id] = asyncio.get_running_loop().create_future()
         self.writer.write(json.dumps(dict(what, id=ask_id)).encode() + b"\n")
-        return await asyncio.wait_for(answer, 20)
+        result = await asyncio.wait_for(answer, 20)
+        if "error" in result:
+            raise HttpError(500, result["error"])
+        return result
 
     async def listen(self):
         try:
@@ -157,6 +159,7 @@ class Front:
         await asyncio.wait([done, gone], return_when=asyncio.FIRST_COMPLETED)
         if not done.done():  # the client has gone: the server aborts what it asked for
             done.cancel()
+            await asyncio.gather(done, return_exceptions=True)
             for rank, req in reqs:
                 self.waiting.pop(req.rid, None)
                 await self.ranks[rank].to_input.send_pyobj(AbortReq(req.rid))
@@ -288,7 +291,7 @@ def parse_args():
         else:
             parser.add_argument(flag, type=type(field.default), default=field.default)
     args = ServerArgs(**vars(parser.parse_args()))
-    args.build = os.path.abspath(args.build or os.path.join(HERE, "../../build/node"))
+    args.build = os.path.abspath(args.build or node_build())
     if args.loop not in ("overlap", "normal"):
         parser.error("--loop is overlap or normal")
     if args.chunked_prefill_size < 16 or args.chunked_prefill_size % 16:

@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small things about processes that several files need."""
 import ctypes
+import os
 import signal
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 PR_SET_PDEATHSIG = 1
 PR_SET_TIMERSLACK = 29
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+def node_build():
+    """Folder of libnixl.so and its binding: build/node, or where SILENTPIN_BUILD says build/ is."""
+    return os.path.join(os.environ.get("SILENTPIN_BUILD")
+                        or os.path.join(os.path.dirname(os.path.dirname(HERE)), "build"), "node")
 
 
 def die_with_parent():

@@ -39,6 +39,11 @@ class Ledger:
         req.life["released_ns"] = time.monotonic_ns()
 
 
+def chunks(queue):
+    """What waits in a transfer queue, without what the hook that ends a worker puts there."""
+    return [chunk for chunk in list(queue._buf) if chunk is not None]
+
+
 class Look:
     """The structures that decide whether a request can move, read in an order that never misses a
     chunk: a chunk goes from its queue to its worker, and its status is set before it leaves."""
@@ -48,7 +53,7 @@ class Look:
         self.manager = manager
         self.inflight = [(req, req.disagg_kv_sender.poll())
                          for req in list(scheduler.disagg_prefill_inflight_queue)]
-        self.queued = [list(queue._buf) for queue in manager.transfer_queues]
+        self.queued = [chunks(queue) for queue in manager.transfer_queues]
         self.current = [now.chunk for now in manager.worker_now]
         self.outstanding = dict(manager._staging_outstanding)
 
@@ -155,7 +160,7 @@ def workers(manager):
             "index": i, "tid": now.tid, "alive": manager.worker_threads[i].is_alive(),
             "room": str(chunk.room) if chunk else None, "chunk": chunk.chunk_id if chunk else None,
             "last": chunk.is_last_chunk if chunk else None,
-            "since_ns": now.since_ns if chunk else None,
+            "since_ns": now.since_ns if chunk else None, "polls": now.polls if chunk else None,
             "ops": ops.get(str(chunk.room), []) if chunk else []})
     return out
 
@@ -179,7 +184,7 @@ def snapshot(scheduler):
         "outstanding": {str(r): n for r, n in list(manager._staging_outstanding.items())},
         "failure_records": {str(r): why for r, why in list(manager.failure_records.items())},
         "queues": [[{"room": str(c.room), "chunk": c.chunk_id, "last": c.is_last_chunk}
-                    for c in list(q._buf)] for q in manager.transfer_queues],
+                    for c in chunks(q)] for q in manager.transfer_queues],
         "workers": workers(manager),
         "bootstrap_thread": {"tid": manager.bootstrap_tid,
                              "alive": manager.bootstrap_thread.is_alive()},
