@@ -409,10 +409,8 @@ int store_flush(struct store *s, uint64_t now_ns)
 
 	if (now_ns > s->clock_ns)
 		s->clock_ns = now_ns;
-	s->front->model_ns = s->clock_ns;
 	pthread_mutex_lock(&s->lock);
-	if (!s->back &&
-	    (!batch_empty(s->front) || s->front->model_ns >= s->handed_ns + PROGRESS_NS))
+	if (!s->back && (!batch_empty(s->front) || s->clock_ns >= s->handed_ns + PROGRESS_NS))
 		hand_over(s);
 	if (s->back && !s->busy && mono_ns() >= s->retry_ns)
 		kick(s);
@@ -491,7 +489,8 @@ void store_close(struct store *s, uint64_t now_ns)
 		l->ref = NULL;
 	while (s->open)
 		forget(s, s->open);
-	s->front->model_ns = now_ns > s->clock_ns ? now_ns : s->clock_ns;
+	if (now_ns > s->clock_ns)
+		s->clock_ns = now_ns;
 	s->front->end = true;
 	pthread_mutex_lock(&s->lock);
 	rc = write_all(s, &until);

@@ -410,7 +410,10 @@ void writer_close(struct writer *w)
 {
 	if (!w->path)
 		return;
-	if (writer_checkpoint(w, SQLITE_CHECKPOINT_TRUNCATE))
+	/* SQLite would checkpoint when the last connection goes */
+	if (lock_held(w->fd, LOCK_READER, true))
+		sqlite3_db_config(w->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	else if (writer_checkpoint(w, SQLITE_CHECKPOINT_TRUNCATE))
 		pr_warn("%s", w->error);
 	release(w);
 }

@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The recording: what is written is read back, what is healthy goes, the views keep their word. */
+#include "store_rig.h"
+
+#include <jansson.h>
+
+#include "store/buffer.h"
+#include "store/text.h"
+
+/* ---- texts and numbers --------------------------------------------------------------------- */
+
+static void text_roundtrip(const char *raw, const char *safe)
+{
+	char buf[256], back[64];
+
+	assert_int_equal(text_safe(buf, sizeof(buf), raw), strlen(safe));
+	assert_string_equal(buf, safe);
+	assert_true(text_is_safe(buf) || strstr(safe, "\\x"));
+	text_raw(back, sizeof(back), buf);
+	assert_string_equal(back, raw);
+	assert_int_equal(text_is_safe(raw), !strcmp(raw, safe));
+}
+
+static void test_text_safe(void **state)
+{
+	char buf[8];
+
+	text_roundtrip("plain 9223372036854775807", "plain 9223372036854775807");
+	text_roundtrip("r\xc3\xa4ume \xe2\x82\xac \xf0\x9f\x98\x80",
+		       "r\xc3\xa4ume \xe2\x82\xac \xf0\x9f\x98\x80");
+	text_roundtrip("a\\b", "a\\b");
+	text_roundtrip("a\\x41", "a\\x5cx41"); /* reads as an escape, so it is escaped */
+	text_roundtrip("\xff\xfe", "\\xff\\xfe");
+	text_roundtrip("\xc3", "\\xc3");          /* cut in the middle */
+	text_roundtrip("\xc0\xaf", "\\xc0\\xaf"); /* overlong */
+	text_roundtrip("\xe0\x80\xaf", "\\xe0\\x80\\xaf");
+	text_roundtrip("\xed\xa0\x80", "\\xed\\xa0\\x80");          /* a surrogate */
+	text_roundtrip("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"); /* beyond U+10FFFF */
+	text_roundtrip("\033[31mred\n", "\\x1b[31mred\\x0a");
+	text_roundtrip("\xc2\x9b"
+		       "31m",
+		       "\\xc2\\x9b31m"); /* C1 control: CSI */
+	/* cut at a whole character */
+	assert_int_equal(text_safe(buf, sizeof(buf), "12345\xe2\x82\xac"), 5);
+	assert_string_equal(buf, "12345");
+	assert_int_equal(text_safe(buf, sizeof(buf), "1234\xff"), 4);
+}
+
+static void test_seqs(void **state)
+{
+	static const uint64_t numbers[] = {1, 2, 130, 16514, 16515, 1ull << 40, (1ull << 63) + 5};
+	struct seqs s = {0};
+	uint64_t seq = 0;
+	uint32_t at = 0;
+
+	assert_false(seqs_next(&s, &at, &seq));
+	for (size_t i = 0; i < 7; i++)
+		assert_true(seqs_add(&s, numbers[i]));
+	for (size_t i = 0; i < 7; i++) {
+		assert_true(seqs_next(&s, &at, &seq));
+		assert_true(seq == numbers[i]);
+	}
+	assert_false(seqs_next(&s, &at, &seq));
+	assert_true(s.first == 1 && s.last == numbers[6]);
+	seqs_free(&s);
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+/* Bytes behind a text's NUL mean nothing. */
+static void assert_same(const struct sp_event *a, const struct sp_event *b)
+{
+	struct sp_event x = *a, y = *b;
+	struct sp_event *const both[] = {&x, &y};
+
+	for (int i = 0; i < 2; i++) {
+		struct sp_event *ev = both[i];
+
+#define CLEAR(f) memset(ev->f + strlen(ev->f), 0, sizeof(ev->f) - strlen(ev->f))
+		CLEAR(room);
+		CLEAR(kind);
+		CLEAR(peer);
+		CLEAR(agent);
+		CLEAR(rid);
+		CLEAR(note);
+	}
+	assert_memory_equal(&x, &y, offsetof(struct sp_event, note) + sizeof(x.note));
+}
+
+static struct sp_event full_event(void)
+{
+	struct sp_event ev = make_event(ROLE_POST, "9223372036854775807", START + 1);
+
+	ev.status = OPS_ERROR;
+	ev.flags = EV_CUT | EV_CREATED;
+	ev.last = 1;
+	ev.probe = 1;
+	ev.rank = -7;
+	ev.chunk = 2147483647;
+	ev.part = 3;
+	ev.parts = 4;
+	ev.need = 5;
+	ev.covers = 0x80000001u;
+	ev.code = -9000000000000000000ll;
+	ev.op = 0xffff800000001234ull;
+	snprintf(ev.kind, sizeof(ev.kind), "%s", "state_123456789");
+	memset(ev.peer, 'p', sizeof(ev.peer) - 1);
+	snprintf(ev.agent, sizeof(ev.agent), "a\\x41\"'%%s");
+	snprintf(ev.rid, sizeof(ev.rid), "\xff\xfe\n");
+	snprintf(ev.note, sizeof(ev.note), "r\xc3\xa4ume");
+	return ev;
+}
+
+static void test_event_roundtrip(void **state)
+{
+	struct rig *r = *state;
+	struct store *s = rig_store(r, true);
+	struct sp_event full = full_event();
+	struct sp_event bare = make_event(ROLE_STALL, "", START + 2);
+	struct rig_life x;
+	struct read_back b;
+
+	life_init(&x, full.room, 3, START + 1);
+	store_event(s, &full, &x.l);
+	bare.pid = bare.tid = 0;
+	bare.probe = -1;
+	store_event(s, &bare, NULL);
+	store_close(s, START + SEC);
+	b = rig_read(r);
+	assert_int_equal(b.nev, 2);
+	assert_same(&b.ev[0], &full);
+	assert_int_equal(b.life_no[0], 3);
+	assert_same(&b.ev[1], &bare);
+	assert_int_equal(b.life_no[1], 0);
+	back_free(&b);
+}
+
+/* Another room in the event than the life's name (another form of the same) survives too. */
+static void test_event_own_room(void **state)
+{
+	struct rig *r = *state;
+	struct store *s = rig_store(r, true);
+	struct sp_event ev = make_event(ROLE_STATUS, "", START + 1);
+	struct rig_life x;
+	struct read_back b;
+
+	life_init(&x, "77", 1, START);
+	store_event(s, &ev, &x.l); /* no room of its own: the life's */
+	snprintf(ev.room, sizeof(ev.room), "077");
+	store_event(s, &ev, &x.l);
+	store_close(s, START + SEC);
+	b = rig_read(r);
+	assert_int_equal(b.nev, 2);
+	assert_string_equal(b.ev[0].room, "77");
+	assert_string_equal(b.ev[1].room, "077");
+	back_free(&b);
+}
+
+/* An event older than what came before is recorded at the time at which the model took it. */
+static void test_late_event(void **state)
+{
+	struct rig *r = *state;
+	struct store *s = rig_store(r, true);
+	struct sp_event ev = make_event(ROLE_ABORT, "5", START + 100);
+	struct rig_life x;
+	struct read_back b;
+
+	store_event(s, &ev, NULL);
+	ev.ns = START + 50;
+	store_event(s, &ev, NULL);
+	rig_flush(s, START + 200);
+	store_event(s, &ev, NULL);
+	life_init(&x, "6", 1, START + 300);
+	ev = make_event(ROLE_ANNOUNCE, "6", START + 250);
+	store_event(s, &ev, &x.l);
+	store_close(s, START + SEC);
+	b = rig_read(r);
+	assert_int_equal(b.nev, 4);
+	assert_true(b.ev[0].ns == START + 100 && b.ev[1].ns == START + 100);
+	assert_true(b.ev[2].ns == START + 200 && b.ev[3].ns == START + 300);
+	back_free(&b);
+}
+
+/* ---- lives --------------------------------------------------------------------------------- */
+
+static void stuck_verdict(struct model_verdict *v)
+{
+	*v = (struct model_verdict){
+		.cause = CAUSE_QUEUED_BEHIND,
+		.confidence = CONF_LIKELY,
+		.pin = 1,
+		.decisive_ns = START + 7,
+		.culprit = {.set = true, .pid = 9, .tid = 10, .life = 2},
+		.nevidence = 2,
+	};
+	snprintf(v->last, sizeof(v->last), "post kv chunk 2 last");
+	snprintf(v->expected, sizeof(v->expected), "status \xff");
+	snprintf(v->culprit.room, sizeof(v->culprit.room), "9223372036854775806");
+	snprintf(v->culprit.state, sizeof(v->culprit.state), "op 0x7f00 in progress for 31.2 s");
+	snprintf(v->evidence[0].text, VERDICT_TEXT_MAX, "for \"it\"");
+	v->evidence[1].against = true;
+	memset(v->evidence[1].text, 'x', VERDICT_TEXT_MAX - 1);
+}
+
+static void test_life_roundtrip(void **state)
+{
+	struct rig *r = *state;
+	struct store *s = rig_store(r, false);
+	char room[SP_ROOM_MAX];
+	struct rig_life x;
+	struct read_back b;
+
+	memset(room, 0xff, sizeof(room) - 1); /* no UTF-8, and as long as a room gets */
+	room[sizeof(room) - 1] = '\0';
+	life_init(&x, room, 4000000000u, START + 1);
+	life_event(s, &x, ROLE_ANNOUNCE, START + 1);
+	x.l.stage = STAGE_INFLIGHT;
+	x.l.rid = "req-17";
+	x.l.peer = "10.0.0.7:41231";
+	x.l.observed_late = x.l.uncertain = x.l.ever_stuck = true;
+	life_event(s, &x, ROLE_POST, START + 7);
+	rig_flush(s, START + 8);
+	stuck_verdict(&x.v);
+	store_life_changed(s, &x.l);
+	rig_flush(s, START + SEC);
+	b = rig_read(r);
+	assert_int_equal(b.nlives, 1);
+	assert_string_equal(b.life[0].room, room);
+	assert_int_equal(b.life[0].life, 4000000000u);
+	assert_int_equal(b.life[0].stage, STAGE_INFLIGHT);
+	assert_true(b.life[0].opened_ns == START + 1 && b.life[0].last_ns == START + 7);
+	assert_true(b.life[0].stage_at[STAGE_BOOTSTRAP] == START + 1);
+	assert_true(b.life[0].stage_at[STAGE_READY] == 0);
+	assert_true(b.life[0].stage_at[STAGE_INFLIGHT] == START + 7);
+	assert_true(b.life[0].observed_late && b.life[0].uncertain && b.life[0].ever_stuck);
+	assert_true(b.life[0].full && !b.life[0].fake && !b.life[0].ended_ns);
+	assert_string_equal(b.life[0].rid, "req-17");
+	assert_string_equal(b.life[0].peer, "10.0.0.7:41231");
+	assert_memory_equal(&b.life[0].verdict, &x.v, sizeof(x.v));
+	assert_true(b.s.running);
+	back_free(&b);
+	store_close(s, START + SEC);
+}
+
+/* The verdict of a room that moves again is not its verdict; at its end the last one it had is. */
+static void test_verdict_withdrawn(void **state)
+{
+	struct rig *r = *state;
+	struct store *s = rig_store(r, false);
+	struct rig_life x;
+	struct read_back b;
+
+	life_init(&x, "1", 1, START);
+	stuck_verdict(&x.v);
+	x.l.ever_stuck = true;
+	life_event(s, &x, ROLE_ANNOUNCE, START);
+	rig_flush(s, START + 1);
+	memset(&x.v, 0, sizeof(x.v));
+	life_event(s, &x, ROLE_POST, START + 2);
+	rig_flush(s, START + 3);
+	assert_string_equal(rig_sql(r, "SELECT cause IS NULL AND confidence IS NULL FROM rooms"),
+			    "1");
+	b = rig_read(r);
+	assert_int_equal(b.life[0].verdict.cause, CAUSE_NONE);
+	back_free(&b);
+	life_over(s, &x, OUTCOME_DONE, START + 4);
+	store_close(s, START + 5);
+	b = rig_read(r);
+	assert_int_equal(b.life[0].verdict.cause, CAUSE_QUEUED_BEHIND);
+	assert_true(b.life[0].full);
+	assert_int_equal(b.nev, 2);
+	back_free(&b);
+	assert_string_equal(rig_sql(r, "SELECT cause || ' ' || confidence || ' ' || outcome || ' ' "
+				       "|| stage FROM rooms"),
+			    "queued-behind likely done ended");
+}
+
+static void test_which_lives_are_kept(void **state)
+{
+	struct rig *r = *state;
+	struct store *s = rig_store(r, false);
+	struct rig_life slow, stuck, unsure;
+	struct read_back b;
+
+	one_life(s, "1", 5, OUTCOME_DONE, START); /* never reaches the file */
+	one_life(s, "2", 5, OUTCOME_FAILED, START + 10);
+	life_init(&slow, "3", 1, START + 20);
+	life_init(&stuck, "4", 1, START + 20);
+	life_init(&unsure, "5", 1, START + 20);
+	for (int i = 0; i < 300; i++) {
+		life_event(s, &slow, ROLE_POST, START + 30 + (uint64_t)i);
+		life_event(s, &stuck, ROLE_POST, START + 30 + (uint64_t)i);
+		life_event(s, &unsure, ROLE_POST, START + 30 + (uint64_t)i);
+		if (i % 100 == 99)
+			rig_flush(s, START + 30 + (uint64_t)i);
+	}
+	assert_string_equal(rig_sql(r, "SELECT count(*) FROM events"), "905");
+	assert_string_equal(rig_sql(r, "SELECT count(*) FROM events WHERE room = '1'"), "0");
+	stuck.l.ever_stuck = true;
+	unsure.l.uncertain = true;
+	life_event(s, &slow, ROLE_STATUS, START + 400); /* still in memory when it ends */
+	life_over(s, &slow, OUTCOME_DONE, START + 500);
+	life_over(s, &stuck, OUTCOME_DONE, START + 500);
+	life_over(s, &unsure, OUTCOME_DONE, START + 500);
+	store_close(s, START + SEC);
+	b = rig_read(r);
+	assert_int_equal(b.nlives, 5); /* a summary row of each */
+	assert_int_equal(b.nev, 5 + 300 + 300);
+	assert_false(b.life[0].full);
+	assert_true(b.life[1].full);
+	assert_false(b.life[2].full);
+	assert_true(b.life[3].full && b.life[4].full);
+	assert_false(b.s.complete);
+	assert_true(b.s.ended && !b.s.running);
+	back_free(&b);
+	assert_string_equal(rig_sql(r, "SELECT outcome || last_ns FROM rooms WHERE room = '3'"),
+			    "done5000000000500");
+}
+
+static void test_record_all(void **state)
+{
+	struct rig *r = *state;
+	struct store *s = rig_store(r, true);
+	struct sp_event ev = make_event(ROLE_CALL, "", START + 50);
+	struct read_back b;
+
+	one_life(s, "1", 5, OUTCOME_DONE, START);
+	rig_flush(s, START + 10);
+	one_life(s, "2", 5, OUTCOME_DONE, START + 20);
+	store_event(s, &ev, NULL);
+	store_close(s, START + SEC);
+	b = rig_read(r);
+	assert_int_equal(b.nev, 11);
+	assert_true(b.life[0].full && b.life[1].full);
+	assert_true(b.s.complete && b.s.record_all);
+	back_free(&b);
+}
+
+/* Events of no life: the watch's own and aborts stay, what comes with every healthy room does not.
+ */
+static void test_loose_events(void **state)
+{
+	struct rig *r = *state;
+	struct store *s = rig_store(r, false);
+	struct read_back b;
+
+	for (int role = ROLE_ARRIVE; role < ROLE_MAX; role++) {
+		struct sp_event ev = make_event(role, "", START + (uint64_t)role);
+
+		store_event(s, &ev, NULL);
+	}
+	store_close(s, START + SEC);
+	b = rig_read(r);
+	assert_int_equal(b.nev, 7);
+	assert_int_equal(b.ev[0].role, ROLE_REGISTER);
+	assert_int_equal(b.ev[1].role, ROLE_ABORT);
+	assert_int_equal(b.ev[2].role, ROLE_PEER);
+	assert_int_equal(b.ev[3].role, ROLE_THREAD);
+	assert_int_equal(b.ev[4].role, ROLE_TARGET);
+	assert_int_equal(b.ev[5].role, ROLE_LOSS);
+	assert_int_equal(b.ev[6].role, ROLE_STALL);
+	back_free(&b);
+}
+
+/* ---- one life's events --------------------------------------------------------------------- */
+
+static void loose(struct store *s, enum sp_role role, const char *room, uint64_t ns)
+{
+	struct sp_event ev = make_event(role, room, ns);
+
+	store_event(s, &ev, NULL);
+}
+
+static bool count_valid(void *ctx, const char *json)
+{
+	json_t *j = json_loads(json, 0, NULL);
+
+	assert_non_null(j);
+	assert_true(json_is_object(json_object_get(j, "detail")));
+	assert_int_equal(json_object_size(j), 8);
+	json_decref(j);
+	++*(int *)ctx;
+	return true;
+}
+
+static void test_events_of_one_life(void **state)
+{
+	static const enum sp_role want[] = {ROLE_ABORT, ROLE_ANNOUNCE, ROLE_LOSS, ROLE_THREAD,
+					    ROLE_POST};
+	struct rig *r = *state;
+	struct store *s = rig_store(r, true);
+	struct read_back b = {0};
+	struct rig_life x, y;
+	struct recording *rec;
+	struct sp_err err = {0};
+	int valid = 0;
+
+	loose(s, ROLE_ABORT, "7", START + 1);        /* more than a minute before */
+	loose(s, ROLE_LOSS, "", START + 1 * SEC);    /* before it opened */
+	loose(s, ROLE_ABORT, "7", START + 90 * SEC); /* this one is its */
+	loose(s, ROLE_ABORT, "8", START + 91 * SEC);
+	life_init(&x, "7", 2, START + 100 * SEC);
+	life_init(&y, "8", 1, START + 100 * SEC);
+	for (int i = 0; i < 3000; i++) /* so that looking for a time has to search */
+		life_event(s, &y, ROLE_POST, START + 92 * SEC + (uint64_t)i);
+	life_event(s, &x, ROLE_ANNOUNCE, START + 100 * SEC);
+	life_event(s, &y, ROLE_ANNOUNCE, START + 100 * SEC);
+	loose(s, ROLE_LOSS, "", START + 101 * SEC);
+	loose(s, ROLE_THREAD, "", START + 102 * SEC);
+	life_event(s, &x, ROLE_POST, START + 103 * SEC);
+	life_over(s, &x, OUTCOME_FAILED, START + 104 * SEC);
+	loose(s, ROLE_LOSS, "", START + 105 * SEC); /* after its end */
+	store_close(s, START + 106 * SEC);
+	rec = rig_open(r);
+	assert_int_equal(rec_lives(rec, "7", 4242, 2, back_life, &b, &err), 0);
+	assert_int_equal(b.nlives, 1);
+	assert_int_equal(rec_events(rec, &b.life[0], back_event, &b, &err), 0);
+	assert_int_equal(b.nev, 5);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(b.ev[i].role, want[i]);
+	assert_true(b.life_no[0] == 0 && b.life_no[1] == 2 && b.life_no[4] == 2);
+	assert_int_equal(rec_events_json(rec, &b.life[0], count_valid, &valid, &err), 0);
+	assert_int_equal(valid, 5);
+	valid = 0;
+	assert_int_equal(rec_events_json(rec, NULL, count_valid, &valid, &err), 0);
+	assert_int_equal(valid, 3000 + 10);
+	assert_int_equal(rec_lives(rec, "7", 1, 0, back_life, &b, &err), 0);
+	assert_int_equal(b.nlives, 1);
+	rec_close(rec);
+	back_free(&b);
+}
+
+/* ---- the contract: views ------------------------------------------------------------------- */
+
+static void test_views(void **state)
+{
+	struct rig *r = *state;
+	struct store *s = rig_store(r, true);
+	struct sp_event ev = full_event();
+	struct rig_life x;
+	json_t *j;
+
+	life_init(&x, ev.room, 1, START + 1);
+	store_event(s, &ev, &x.l);
+	loose(s, ROLE_STALL, "", START + 2);
+	store_close(s, START + SEC);
+	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "1");
+	assert_string_equal(rig_sql(r, "PRAGMA journal_mode"), "wal");
+	assert_string_equal(
+		rig_sql(r, "SELECT group_concat(name) FROM pragma_table_info('rooms')"),
+		"pid,room,life,stage,opened_ns,last_ns,ended_ns,outcome,cause,confidence,"
+		"uncertain");
+	assert_string_equal(
+		rig_sql(r, "SELECT group_concat(name) FROM pragma_table_info('events')"),
+		"time_ns,pid,tid,room,life,role,probe,detail");
+	assert_string_equal(rig_sql(r, "SELECT typeof(room) || ' ' || room FROM rooms"),
+			    "text 9223372036854775807");
+	assert_string_equal(rig_sql(r,
+				    "SELECT stage || typeof(ended_ns) || typeof(outcome) || "
+				    "typeof(cause) || typeof(confidence) || uncertain FROM rooms"),
+			    "bootstrapnullnullnullnull0");
+	assert_string_equal(rig_sql(r,
+				    "SELECT time_ns || ' ' || room || ' ' || life || ' ' || role "
+				    "|| ' ' || probe FROM events"),
+			    "5000000000001 9223372036854775807 1 post zmq_recv");
+	assert_string_equal(rig_sql(r, "SELECT typeof(room) || typeof(life) || typeof(probe) || "
+				       "detail FROM events WHERE role = 'stall'"),
+			    "nullnulltext{}");
+	j = json_loads(rig_sql(r, "SELECT detail FROM events"), 0, NULL);
+	assert_non_null(j);
+	assert_string_equal(json_string_value(json_object_get(j, "op")), "0xffff800000001234");
+	assert_string_equal(json_string_value(json_object_get(j, "status")), "error");
+	assert_true(json_integer_value(json_object_get(j, "code")) == -9000000000000000000ll);
+	assert_int_equal(json_integer_value(json_object_get(j, "chunk")), 2147483647);
+	assert_int_equal(json_integer_value(json_object_get(j, "rank")), -7);
+	assert_true(json_integer_value(json_object_get(j, "covers")) == 0x80000001ll);
+	assert_int_equal(json_integer_value(json_object_get(j, "cut")), 1);
+	assert_string_equal(json_string_value(json_object_get(j, "rid")), "\\xff\\xfe\\x0a");
+	assert_null(json_object_get(j, "gap"));
+	json_decref(j);
+}
+
+static void test_session(void **state)
+{
+	struct rig *r = *state;
+	struct store *s = rig_store(r, true);
+	const struct rec_session *rs;
+	struct recording *rec;
+	struct read_back b;
+
+	one_life(s, "1", 3, OUTCOME_FAILED, START);
+	store_close(s, START + SEC);
+	s = rig_store(r, true);
+	one_life(s, "2", 4, OUTCOME_FAILED, START);
+	store_close(s, START + 2 * SEC);
+	b = rig_read(r); /* the latest session only */
+	assert_int_equal(b.nlives, 1);
+	assert_int_equal(b.nev, 4);
+	assert_string_equal(b.life[0].room, "2");
+	back_free(&b);
+	assert_string_equal(rig_sql(r, "SELECT group_concat(room) FROM rooms"), "2");
+	assert_string_equal(rig_sql(r, "SELECT count(*) FROM events"), "4");
+	assert_string_equal(rig_sql(r, "SELECT count(*) FROM session WHERE length(boot_id) = 36"),
+			    "2");
+	rec = rig_open(r);
+	rs = rec_session(rec);
+	assert_int_equal(rs->id, 2);
+	assert_true(rs->start_ns == START);
+	assert_true(rs->end_ns == START + 2 * SEC);
+	assert_true(rs->utc_offset_ns == 1700000000000000000);
+	assert_string_equal(rs->profile, "rig");
+	assert_string_equal(rs->probes_text, rig_file.text);
+	assert_string_equal(rs->probes_path, "probes.yaml");
+	assert_string_equal(rs->options, "watch -p 1");
+	assert_true(rs->stage_ns[STAGE_BOOTSTRAP] == 330 * SEC);
+	assert_true(rs->stage_ns[STAGE_RELEASING] == 10 * SEC);
+	assert_int_equal(rs->min_confidence, CONF_LIKELY);
+	assert_true(rs->ended && !rs->running && rs->complete);
+	rec_close(rec);
+}
+
+static void test_alerts(void **state)
+{
+	struct rig *r = *state;
+	struct store *s = rig_store(r, false);
+	struct model_alert a = {.type = ALERT_STUCK, .ns = START + 5, .age_ns = 5, .idle_ns = 4};
+	struct rig_life x;
+	struct read_back b;
+
+	life_init(&x, "1", 1, START);
+	stuck_verdict(&x.v);
+	life_event(s, &x, ROLE_ANNOUNCE, START);
+	a.life = &x.l;
+	store_alert(s, &a);
+	a = (struct model_alert){.type = ALERT_RECOVERED,
+				 .ns = START + 6,
+				 .life = &x.l,
+				 .stalled_ns = 6,
+				 .outcome = OUTCOME_MOVING};
+	store_alert(s, &a);
+	a = (struct model_alert){
+		.type = ALERT_LOSS, .ns = START + 7, .lost = 12, .why = "ring full"};
+	store_alert(s, &a);
+	a = (struct model_alert){
+		.type = ALERT_TARGET, .ns = START + 8, .pid = 4, .what = "exited", .note = "\x01"};
+	store_alert(s, &a);
+	a = (struct model_alert){.type = ALERT_ENDED, .ns = START + 9, .life = &x.l};
+	store_alert(s, &a); /* the row of the life says it */
+	store_close(s, START + SEC);
+	b = rig_read(r);
+	assert_int_equal(b.nalerts, 4);
+	assert_int_equal(b.alert[0].type, ALERT_STUCK);
+	assert_int_equal(b.alert[0].cause, CAUSE_QUEUED_BEHIND);
+	assert_int_equal(b.alert[0].confidence, CONF_LIKELY);
+	assert_true(b.alert[0].age_ns == 5 && b.alert[0].idle_ns == 4 && b.alert[0].pin == 1);
+	assert_string_equal(b.alert[0].room, "1");
+	assert_int_equal(b.alert[1].outcome, OUTCOME_MOVING);
+	assert_int_equal(b.alert[2].lost, 12);
+	assert_string_equal(b.alert[2].what, "ring full");
+	assert_int_equal(b.alert[3].pin, -1);
+	assert_string_equal(b.alert[3].note, "\x01");
+	back_free(&b);
+}
+
+int main(void)
+{
+#define WITH_RIG(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text_safe),
+		cmocka_unit_test(test_seqs),
+		WITH_RIG(test_event_roundtrip),
+		WITH_RIG(test_event_own_room),
+		WITH_RIG(test_late_event),
+		WITH_RIG(test_life_roundtrip),
+		WITH_RIG(test_verdict_withdrawn),
+		WITH_RIG(test_which_lives_are_kept),
+		WITH_RIG(test_record_all),
+		WITH_RIG(test_loose_events),
+		WITH_RIG(test_events_of_one_life),
+		WITH_RIG(test_views),
+		WITH_RIG(test_session),
+		WITH_RIG(test_alerts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
