@@ -205,7 +205,7 @@ def parse_args():
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--first-rank", type=int, default=0)
     parser.add_argument("--local-port", type=int, default=41000, help="told to prefill, not bound")
-    parser.add_argument("--rate", type=int, default=0, help="receive at most so many bytes a second")
+    parser.add_argument("--rate", type=int, default=0, help="receive so many bytes a second")
     parser.add_argument("--num-pages", type=int, default=1024)
     parser.add_argument("--item-len", type=int, default=16384)
     parser.add_argument("--build", default=node_build())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plain data of the stand-in server: status values, chunks, and the messages of the decode side.
+"""The plain data of the stand-in server: status values, chunks, the messages of the decode side.
 
 Names and values that an observer may look for (KVPoll numbers, FastQueue._buf, frame order) are
 those of the real server; the code is ours.
@@ -187,4 +187,4 @@ class Geometry:
         return [layer * self.num_pages + page for layer in range(self.layers) for page in pages]
 
 
-PAGE_HEAD = struct.Struct("<QI")  # what the forward pass leaves in a page: room, page of the request
+PAGE_HEAD = struct.Struct("<QI")  # what a forward pass leaves in a page: room, page of the request

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NixlKVManager: the status table, the bootstrap thread and the transfer workers of one scheduler."""
+"""NixlKVManager: status table, bootstrap thread and transfer workers of one scheduler."""
 import ctypes
 import logging
 import mmap

@@ -22,8 +22,8 @@ NOTIFS = ("St13unordered_mapINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE
 PROBED = {
     "_ZNK9nixlAgent11makeXferReqERK14nixl_xfer_op_tPK10nixlDlistHRKSt6vectorIiSaIiEES5_SA_RP12"
     "nixlXferReqHPK21nixlAgentOptionalArgs",
-    f"_ZNK9nixlAgent13createXferReqERK14nixl_xfer_op_tRK12nixlDescListI13nixlBasicDescES7_RK{STRING}"
-    "RP12nixlXferReqHPK21nixlAgentOptionalArgs",
+    f"_ZNK9nixlAgent13createXferReqERK14nixl_xfer_op_tRK12nixlDescListI13nixlBasicDescES7_"
+    f"RK{STRING}RP12nixlXferReqHPK21nixlAgentOptionalArgs",
     "_ZNK9nixlAgent11postXferReqEP12nixlXferReqHPK21nixlAgentOptionalArgs",
     "_ZNK9nixlAgent13getXferStatusEP12nixlXferReqH",
     "_ZNK9nixlAgent14releaseXferReqEP12nixlXferReqH",
@@ -253,7 +253,8 @@ class TestNode(unittest.TestCase):
     def test_bad_requests_are_refused(self):
         with Node() as node:
             for body in ({}, {"text": "x"}, {"text": "x", "bootstrap_room": -1},
-                         {"text": ["x", "y"], "bootstrap_room": [1]}, {"text": 5, "bootstrap_room": 1},
+                         {"text": ["x", "y"], "bootstrap_room": [1]},
+                         {"text": 5, "bootstrap_room": 1},
                          {"text": "x", "bootstrap_room": 1, "data_parallel_rank": 7}):
                 with self.assertRaisesRegex(NodeError, "400"):
                     node.http("POST", "/generate", body)
