@@ -43,7 +43,9 @@ class ControlThread(threading.Thread):
             return truth.snapshot(self.scheduler)
         if ask["cmd"] == "brief":
             return {"inflight": len(self.scheduler.disagg_prefill_inflight_queue),
+                    "waiting": len(self.scheduler.waiting_queue),
                     "bootstrap": len(self.scheduler.disagg_prefill_bootstrap_queue.queue),
+                    "counters": dict(manager.counters),
                     "transfer_failed": self.scheduler.num_transfer_failed,
                     "bootstrap_failed": self.scheduler.num_bootstrap_failed}
         for name, value in ask["hook"].items():

@@ -6,6 +6,7 @@ usage: decode.py --rank-port PORT [--ranks N] [--first-rank N] [--rate BYTES] [-
 
 Commands come as JSON lines on stdin, events go as JSON lines to stdout:
   {"do":"announce","room":R,"tokens":N,"prefix":0,"required":null,"ranks":null,"state":false}
+  {"do":"announce_part","rooms":[R,..]}    one of two ranks: these rooms never leave bootstrap
   {"do":"abort","room":R}      {"do":"raw","frames":["hex",..]}      {"do":"rate","bytes":N}
   {"ev":"ready","agents":[..],"pid":..}   {"ev":"done","room":"R","ok":true}   {"ev":"sent",..}
 `required` is how many ranks the room needs (default: all of this process); `ranks` which of ours
@@ -96,11 +97,14 @@ class Rank:
         pages = [self.free_pages.pop() for _ in range(count)]
         aux = self.free_aux.pop()
         self.rooms[room] = Room(pages, prefix // self.geometry.page_size, aux, state)
+        self.send_metadata(room, pages, aux, required, [[aux]] if state else [], prefix)
+
+    def send_metadata(self, room, pages, aux, required, state=(), prefix=0):
         self.socket.send_multipart(TransferInfo(
             room=room, endpoint="127.0.0.1", dst_port=self.local_port,
             agent_name=self.agent.name, dst_kv_indices=array.array("i", pages),
             dst_aux_index=aux, required_dst_info_num=required,
-            dst_state_indices=[[aux]] if state else [], decode_prefix_len=prefix).to_zmq())
+            dst_state_indices=list(state), decode_prefix_len=prefix).to_zmq())
 
     def abort(self, room):
         self.socket.send_multipart([b"ABORT", b"%d" % room, b"127.0.0.1",
@@ -170,6 +174,11 @@ class Decode:
                 rank.announce(room, command["tokens"], command.get("prefix", 0),
                               command.get("required") or len(self.ranks),
                               command.get("state", False))
+        elif what == "announce_part":
+            # Rooms of which this rank is one of two: none of them is ever written, so they may
+            # share one page, and there may be more of them than pages.
+            for one in command["rooms"]:
+                self.ranks[0].send_metadata(one, [0], 0, required=2)
         elif what == "abort":
             for rank in self.ranks[:1]:
                 rank.abort(room)

@@ -262,6 +262,10 @@ class Node:
     def state(self, rank=0):
         return self.http("GET", f"/state?rank={rank}")
 
+    def brief(self, rank=0):
+        """Lengths of the queues and the counters: cheap with any number of rooms."""
+        return self.http("GET", f"/state?rank={rank}&brief=1")
+
     def hook(self, rank=0, **hooks):
         return self.http("POST", "/hook", dict(hooks, rank=rank))
 
@@ -331,12 +335,11 @@ class Node:
     def wait_quiet(self, timeout=DEADLINE_S):
         """Nothing moves any more: what is left is pinned or delayed."""
         def quiet(s):
-            held = [(e["room"], e["life"]) for e in s["inflight"]]
-            return (not s["waiting"] and len(held) == len(s["pinned"])
+            held = {(e["room"], e["life"]) for e in s["inflight"] + s["bootstrap"]}
+            return (not s["waiting"] and len(s["inflight"]) == len(s["pinned"])
                     and len(s["bootstrap"]) == len(s["delayed"])
-                    and all(life["released"] for life in s["lives"]
-                            if (life["room"], life["life"]) not in held + [
-                                (e["room"], e["life"]) for e in s["bootstrap"]]))
+                    and all(life["released"] or (life["room"], life["life"]) in held
+                            for life in s["lives"]))
         return self.wait(quiet, "a quiet node", timeout)
 
     def wait_life(self, room, life, timeout=DEADLINE_S, **fields):

@@ -8,7 +8,7 @@ On stdout one JSON line when it is ready: {"port":..,"pid":..,"schedulers":[{"ra
   POST /generate        one request or a batch, answered when it has ended
   POST /abort_request   {"rid": ..}
   GET  /route?rank=N    where a decode finds the PULL socket of a rank
-  GET  /state?rank=N    the truth about a rank: see truth.py
+  GET  /state?rank=N    the truth about a rank: see truth.py; &brief=1: lengths and counters only
   GET  /metrics         the gauges and counters that operators watch
   POST /hook            {"rank": N, ...}: test hooks, see control.py; {"spawn": true} adds a rank
 """
@@ -216,7 +216,7 @@ class Front:
             return 200, {}
         if (method, path) == ("GET", "/state"):
             rank = self.rank_of(query)
-            state = await rank.ask(cmd="state")
+            state = await rank.ask(cmd="brief" if query.get("brief") else "state")
             return 200, dict(state, pid=rank.pid, front_pid=os.getpid())
         if (method, path) == ("GET", "/route"):
             rank = self.rank_of(query)
