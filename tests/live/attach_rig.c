@@ -54,8 +54,9 @@ void target_run(struct target *t, const char *prefix[], const char *const libs[]
 		argv[n] = prefix[n];
 		n++;
 	}
-	snprintf(program, sizeof(program), "%s%s", prefix ? "" : rig_dir(), "/smoke_target");
-	argv[n++] = program;
+	snprintf(program, sizeof(program), "%s/smoke_target", rig_dir());
+	if (!prefix)
+		argv[n++] = program;
 	for (int i = 0; libs[i]; i++) {
 		if (strchr(libs[i], '/') || !strncmp(libs[i], "libzmq", 6))
 			snprintf(path[i], sizeof(path[i]), "%s", libs[i]);

@@ -38,6 +38,8 @@ const char *rig_dir(void);
 /* $SILENTPIN_UPROBE: perf or multi. */
 enum attach_backend rig_backend(void);
 
+/* Start it with libraries open and wait until it is ready. prefix: the command instead of the
+ * program, which must end with it; NULL: the program itself. */
 void target_run(struct target *t, const char *prefix[], const char *const libs[]);
 const char *target_say(struct target *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

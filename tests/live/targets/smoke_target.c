@@ -163,10 +163,14 @@ static void fork_child(void)
 {
 	if (pipe(to_child) || pipe(from_child))
 		exit(1);
+	pid_t parent = getpid();
+
 	child = fork();
 	if (child)
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1); /* it has ended before it could be noticed */
 	loop(fdopen(to_child[0], "r"), fdopen(from_child[1], "w"));
 	_exit(0);
 }
