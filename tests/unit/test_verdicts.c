@@ -548,13 +548,13 @@ static void test_queued_behind(void **state)
 }
 
 /* Nothing posted yet, but its peer's rooms have always been served by the thread that is kept. */
-static void test_queued_behind_inferred(void **state)
+static void test_queued_behind_by_peer(void **state)
 {
 	struct rig *r = rig_new();
 	const struct said *s;
 
 	(void)state;
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 5; i++) {
 		char room[16];
 
 		snprintf(room, sizeof(room), "80%02d", i);
@@ -569,49 +569,99 @@ static void test_queued_behind_inferred(void **state)
 	to(r, 400);
 	s = expect_stuck(r, "7002", 312, CAUSE_QUEUED_BEHIND, CONF_LIKELY, 1);
 	assert_string_equal(s->v.culprit.room, "7001");
-	assert_true(has_evidence(s, "last 3 rooms"));
+	assert_true(has_evidence(s, "rule that all 11 rooms"));
 	/* served by another thread, which is free */
 	expect_stuck(r, "7003", 312, CAUSE_NEVER_SENT, CONF_POSSIBLE, -1);
 	rig_free(r);
 }
 
-/* One room is no habit; a change of thread is none either. */
+/* The same where the room's number chooses the thread: peers go to all of them. */
+static void test_queued_behind_by_modulo(void **state)
+{
+	struct rig *r = rig_new();
+	const struct said *s;
+
+	(void)state;
+	for (int i = 0; i < 24; i++) {
+		char room[16];
+
+		snprintf(room, sizeof(room), "%d", 9000 + i * 7);
+		healthy(r, i / 4.0, (9000 + i * 7) % 3 ? W1 : W2, 0xc0, room, i % 2 ? "B" : "C");
+	}
+	announce(r, 10, "9301", "A", 1);
+	kv(r, 11, W1, 0xa0, "9301", 0, 1);
+	announce(r, 12, "9304", "B", 1);
+	announce(r, 12, "9303", "B", 1);
+	to(r, 400);
+	s = expect_stuck(r, "9304", 312, CAUSE_QUEUED_BEHIND, CONF_LIKELY, 1);
+	assert_string_equal(s->v.culprit.room, "9301");
+	expect_stuck(r, "9303", 312, CAUSE_NEVER_SENT, CONF_POSSIBLE, -1);
+	rig_free(r);
+}
+
+/* A few rooms are no rule; rooms that follow none are none either. */
 static void test_inference_needs_history(void **state)
 {
 	struct rig *r = rig_new();
 
 	(void)state;
 	healthy(r, 0, W1, 0xc0, "8001", "B");
-	healthy(r, 1, W2, 0xc0, "8002", "C");
-	healthy(r, 2, W1, 0xc0, "8003", "C");
-	healthy(r, 3, W1, 0xc0, "8004", "C");
+	healthy(r, 1, W1, 0xc0, "8002", "B");
 	announce(r, 10, "7001", "A", 1);
 	kv(r, 11, W1, 0xa0, "7001", 0, 1);
 	announce(r, 12, "7002", "B", 1);
-	announce(r, 12, "7003", "C", 1);
 	to(r, 400);
 	expect_stuck(r, "7002", 312, CAUSE_QUEUED_BEHIND, CONF_POSSIBLE, -1);
 	assert_false(nth(r, ALERT_STUCK, "7002", 0)->v.culprit.set);
 	assert_true(has_evidence(nth(r, ALERT_STUCK, "7002", 0), "not known"));
-	expect_stuck(r, "7003", 312, CAUSE_QUEUED_BEHIND, CONF_POSSIBLE, -1);
+	rig_free(r);
+
+	r = rig_new();
+	for (int i = 0; i < 64; i++) {
+		char room[16];
+
+		snprintf(room, sizeof(room), "%d", 8000 + i);
+		healthy(r, i / 8.0, i / 16 % 2 ? W2 : W1, 0xc0, room, "B");
+	}
+	announce(r, 10, "7001", "A", 1);
+	kv(r, 11, W1, 0xa0, "7001", 0, 1);
+	announce(r, 12, "7002", "B", 1);
+	to(r, 400);
+	expect_stuck(r, "7002", 312, CAUSE_QUEUED_BEHIND, CONF_POSSIBLE, -1);
 	rig_free(r);
 }
 
-/* Every thread is kept: whichever is the room's, it waits. */
+/* Every thread is kept: whichever is the room's, it waits. Only the threads seen so far, though. */
 static void test_all_workers_blocked(void **state)
 {
 	struct rig *r = rig_new();
 
 	(void)state;
-	announce(r, 0, "7001", "A", 1);
-	announce(r, 0, "7002", "A", 1);
-	kv(r, 1, W1, 0xa0, "7001", 0, 1);
-	kv(r, 2, W2, 0xa1, "7002", 0, 1);
-	announce(r, 3, "7003", "B", 1);
+	for (int i = 0; i < 16; i++) {
+		char room[16];
+
+		snprintf(room, sizeof(room), "%d", 8000 + i);
+		healthy(r, i / 16.0, i / 2 % 2 ? W2 : W1, 0xc0, room, i / 8 ? "D" : "C");
+		snprintf(room, sizeof(room), "%d", 8000 + i + 32);
+		healthy(r, i / 16.0, i / 2 % 2 ? W1 : W2, 0xc0, room, i / 8 ? "C" : "D");
+	}
+	announce(r, 10, "7001", "A", 1);
+	announce(r, 10, "7002", "A", 1);
+	kv(r, 11, W1, 0xa0, "7001", 0, 1);
+	kv(r, 12, W2, 0xa1, "7002", 0, 1);
+	announce(r, 13, "7003", "B", 1);
 	to(r, 400);
 	assert_string_equal(
-		expect_stuck(r, "7003", 303, CAUSE_QUEUED_BEHIND, CONF_LIKELY, 1)->v.culprit.room,
+		expect_stuck(r, "7003", 313, CAUSE_QUEUED_BEHIND, CONF_LIKELY, 1)->v.culprit.room,
 		"7001");
+	rig_free(r);
+
+	r = rig_new();
+	announce(r, 0, "7001", "A", 1);
+	kv(r, 1, W1, 0xa0, "7001", 0, 1);
+	announce(r, 3, "7003", "B", 1);
+	to(r, 400);
+	expect_stuck(r, "7003", 303, CAUSE_QUEUED_BEHIND, CONF_POSSIBLE, -1);
 	rig_free(r);
 }
 
@@ -1000,7 +1050,8 @@ int main(void)
 		cmocka_unit_test(test_worker_dies),
 		cmocka_unit_test(test_worker_dies_later),
 		cmocka_unit_test(test_queued_behind),
-		cmocka_unit_test(test_queued_behind_inferred),
+		cmocka_unit_test(test_queued_behind_by_peer),
+		cmocka_unit_test(test_queued_behind_by_modulo),
 		cmocka_unit_test(test_inference_needs_history),
 		cmocka_unit_test(test_all_workers_blocked),
 		cmocka_unit_test(test_behind_an_ended_room),

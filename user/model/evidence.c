@@ -130,8 +130,9 @@ static void say_behind(struct scene *s)
 		say(s, false, "thread %u posted this room's earlier operations",
 		    l->worker->key.tid);
 	else if (w)
-		say(s, false, "thread %u posted for the last %u rooms of the same peer", w->key.tid,
-		    life_agent(l)->served);
+		say(s, false,
+		    "thread %u serves this room by the rule that all %u rooms seen before followed",
+		    w->key.tid, l->proc->served);
 	else
 		say(s, false, "all %u threads that post are kept busy", l->proc->nposters);
 	if (!o->life)

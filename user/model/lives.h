@@ -54,10 +54,10 @@
 /* A room that opens this soon after the attach may have been announced before it: the ranks of one
  * decode instance announce within milliseconds of each other. */
 #define ATTACH_BLUR_NS (NS_S / 5)
-/* A worker is inferred from a peer's earlier rooms when the last two, and all of the last eight
- * that were seen, had the same one. */
-#define INFER_MIN  2u
-#define INFER_WANT 8u
+/* A rule that names a room's thread is believed after it has held for so many rooms, see learn.c.
+ * Servers have up to 16 such threads. */
+#define LEARN_MIN    8u
+#define LEARN_MODULI 16u
 /* Is every worker blocked? Not asked of a process with more threads than this. */
 #define MAX_POSTERS 256u
 
@@ -100,6 +100,16 @@ struct worker {
 	bool announces, posts, hashed;
 };
 
+/* A rule by which the server may choose a room's thread. */
+struct rule {
+	uint32_t held; /* rooms for which it was right */
+	bool broken;
+};
+struct modulo {
+	struct rule rule;
+	struct worker *worker[LEARN_MODULI]; /* by room modulo n; referenced */
+};
+
 struct proc {
 	UT_hash_handle hh;
 	uint32_t pid;
@@ -110,6 +120,9 @@ struct proc {
 	uint64_t boot_dead_ns;     /* its bootstrap thread ended then, 0: no */
 	uint64_t control_heard_ns; /* last control message without a room */
 	uint32_t boot_tid, nposters;
+	uint32_t served; /* rooms whose thread was seen */
+	struct rule by_peer;
+	struct modulo *modulo; /* LEARN_MODULI of them, of room modulo 1, 2, ...; NULL: none yet */
 };
 
 struct agent_key {
@@ -119,12 +132,11 @@ struct agent_key {
 struct agent {
 	UT_hash_handle hh;
 	struct agent_key key;
-	char peer[64];          /* its address, "" unknown */
-	uint64_t num;           /* order of first sight */
-	struct flow flow;       /* by order of posting: completions of operations to it */
-	uint64_t posted, over;  /* operations ever posted to it; of these, no longer in progress */
-	struct worker *worker;  /* who served its latest room */
-	uint32_t served, rooms; /* rooms in a row by that worker; rooms in all */
+	char peer[64];         /* its address, "" unknown */
+	uint64_t num;          /* order of first sight */
+	struct flow flow;      /* by order of posting: completions of operations to it */
+	uint64_t posted, over; /* operations ever posted to it; of these, no longer in progress */
+	struct worker *worker; /* who served its latest room; referenced */
 	uint32_t refs;
 };
 
@@ -363,7 +375,12 @@ void thread_exit(struct model *m, const struct sp_event *ev);
 /* The operation of another life that keeps w from everything else, idle for at least span. */
 const struct op *worker_blocked(const struct worker *w, const struct life *l, uint64_t now,
 				uint64_t span);
+
+/* learn.c */
+void learn_served(struct model *m, struct worker *w, const struct life *l);
+/* The thread that will post for l, by a rule that has always held; NULL: not known. */
 struct worker *worker_inferred(const struct life *l);
+void learn_free(struct model *m, struct proc *p);
 
 /* timer.c */
 int timer_arm(struct model *m, struct life *l); /* at the life's due time, if earlier than armed */

@@ -40,9 +40,7 @@ static bool thread_died(const struct life *l, uint64_t now, struct choice *c)
 	/* a thread that has reported an error owed the room nothing more */
 	if (l->error_ns && l->error_ns <= w->exited_ns)
 		return false;
-	if (w == l->worker)
-		return set(c, CAUSE_THREAD_DIED, CONF_LIKELY, 1);
-	return set(c, CAUSE_THREAD_DIED, CONF_POSSIBLE, -1);
+	return set(c, CAUSE_THREAD_DIED, CONF_LIKELY, 1);
 }
 
 static bool transfer_error(const struct model *m, const struct life *l, uint64_t now,
@@ -83,7 +81,8 @@ static bool queued_behind(const struct model *m, const struct life *l, uint64_t 
 		o = worker_blocked(w, l, now, span);
 		return o && set_behind(m, l, now, o, c);
 	}
-	o = fact_all_blocked(l, now, span);
+	/* all the threads that were seen; there may be more until enough rooms have passed */
+	o = l->proc->served < LEARN_MIN ? NULL : fact_all_blocked(l, now, span);
 	return o && set_behind(m, l, now, o, c);
 }
 

@@ -138,11 +138,9 @@ void worker_let_go(struct op *o)
 		w->busy->wprev = o->wprev;
 }
 
-/* w creates its first operation for l: from now on it is l's thread, and one more room of the
- * peer's that it served. */
+/* w creates its first operation for l: from now on it is l's thread. */
 void worker_serves(struct model *m, struct worker *w, struct life *l)
 {
-	struct agent *a = life_agent(l);
 	bool first = !l->worker;
 
 	if (!w->posts) {
@@ -155,31 +153,8 @@ void worker_serves(struct model *m, struct worker *w, struct life *l)
 	if (l->worker)
 		worker_unref(m, l->worker);
 	l->worker = w;
-	if (!a)
-		return;
-	a->rooms += first;
-	if (a->worker == w) {
-		a->served += first;
-		return;
-	}
-	worker_ref(w);
-	if (a->worker)
-		worker_unref(m, a->worker);
-	a->worker = w;
-	a->served = 1;
-}
-
-struct worker *worker_inferred(const struct life *l)
-{
-	const struct agent *a = life_agent(l);
-	uint32_t want;
-
-	if (!a || !a->worker)
-		return NULL;
-	want = a->rooms < INFER_WANT ? a->rooms : INFER_WANT;
-	if (want < INFER_MIN)
-		want = INFER_MIN;
-	return a->served >= want ? a->worker : NULL;
+	if (first)
+		learn_served(m, w, l);
 }
 
 const struct op *worker_blocked(const struct worker *w, const struct life *l, uint64_t now,
@@ -258,6 +233,7 @@ void proc_drop(struct model *m, struct proc *p)
 		worker_unref(m, w);
 	}
 	agent_drop_pid(m, p->pid);
+	learn_free(m, p);
 	while (p->workers)
 		worker_free(m, p->workers);
 	flow_free(m, &p->flow);
