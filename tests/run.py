@@ -129,10 +129,10 @@ def main():
                     run_cmocka(path, totals)
     if a.only in (None, "python"):
         run_python("tests/node", a.word, totals)
-    smoke = os.path.join(a.build, "live", "attach_smoke")
-    if a.only in (None, "live") and a.word in smoke:
-        for backend in ("multi", "perf"):
-            run_cmocka(smoke, totals, SILENTPIN_UPROBE=backend)
+    for name in ("attach_smoke", "attach_process"):
+        if a.only in (None, "live") and a.word in name:
+            for backend in ("multi", "perf"):
+                run_cmocka(os.path.join(a.build, "live", name), totals, SILENTPIN_UPROBE=backend)
     if a.only in (None, "live"):
         run_python("tests/live", a.word, totals)
     for name in totals.bad:
