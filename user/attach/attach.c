@@ -162,7 +162,7 @@ static int add_fail(int rc, pid_t pid, struct sp_err *err)
 				  "(its memory maps), CAP_BPF and CAP_PERFMON (its probes)",
 				  pid);
 	if (rc == -ESRCH)
-		return sp_err_set(err, SP_EXIT_USAGE, rc,
+		return sp_err_set(err, SP_EXIT_NOATTACH, rc,
 				  "process %d: has ended: attach while it runs", pid);
 	return sp_err_set(err, SP_EXIT_FAIL, rc, "process %d: cannot be attached: %s", pid,
 			  strerror(-rc));

@@ -78,17 +78,17 @@ int target_open(pid_t pid, struct target_id *id, struct sp_err *err)
 	if (id->pidfd < 0) {
 		rc = -errno;
 		if (rc == -ESRCH)
-			return sp_err_set(err, SP_EXIT_USAGE, rc,
+			return sp_err_set(err, SP_EXIT_NOATTACH, rc,
 					  "process %d: does not exist: check the pid (ps -e), or "
 					  "use --find",
 					  pid);
 		/* A thread's number gives EINVAL, from 6.9 on ENOENT. */
 		if ((rc == -EINVAL || rc == -ENOENT) && !kill(pid, 0))
-			return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
+			return sp_err_set(err, SP_EXIT_NOATTACH, -EINVAL,
 					  "process %d: is a thread of another process: give the "
 					  "number of the process (Tgid in /proc/%d/status)",
 					  pid, pid);
-		return sp_err_set(err, SP_EXIT_USAGE, rc, "process %d: cannot be opened: %s", pid,
+		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "process %d: cannot be opened: %s", pid,
 				  strerror(-rc));
 	}
 	rc = target_start(pid, &id->start);
@@ -96,7 +96,7 @@ int target_open(pid_t pid, struct target_id *id, struct sp_err *err)
 		rc = -ESRCH;
 	if (rc) {
 		target_close(id);
-		return sp_err_set(err, SP_EXIT_USAGE, rc, "process %d: %s: attach while it runs",
+		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "process %d: %s: attach while it runs",
 				  pid, rc == -ESRCH ? "has ended" : strerror(-rc));
 	}
 	return 0;

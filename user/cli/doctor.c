@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+/* silentpin doctor: kernel, rights, libraries, each probe: ok, or what to do. */
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/utsname.h>
+
+#include "attach/attach.h"
+#include "cli/cli.h"
+#include "util/cleanup.h"
+
+#define MAX_PIDS 64
+
+struct doctor {
+	pid_t pid[MAX_PIDS];
+	int npids;
+	bool find;
+	const char *probes, *profile;
+	struct attach_features features;
+	int good; /* probes that can be attached */
+};
+
+/* One finding a line. */
+static void say(bool ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(bool ok, const char *fmt, ...)
+{
+	va_list ap;
+
+	printf("  %s  ", ok ? "ok" : "NO");
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+}
+
+/* First line of a small file; "" when it cannot be read. */
+static void first_line(const char *path, char *buf, size_t len)
+{
+	__fclose FILE *f = fopen(path, "re");
+
+	buf[0] = 0;
+	if (f && fgets(buf, (int)len, f))
+		buf[strcspn(buf, "\n")] = 0;
+}
+
+/* ---- kernel ---------------------------------------------------------------------------------- */
+
+static void say_lockdown(void)
+{
+	char line[80];
+
+	first_line("/sys/kernel/security/lockdown", line, sizeof(line));
+	if (strstr(line, "[confidentiality]"))
+		say(false,
+		    "lockdown is in confidentiality mode, which forbids BPF to read memory: boot "
+		    "with lockdown=integrity or none");
+}
+
+/* What else may stand in the way of perf uprobes. */
+static void say_perf_setting(void)
+{
+	char line[80];
+
+	first_line("/proc/sys/kernel/perf_event_paranoid", line, sizeof(line));
+	if (line[0])
+		say(true, "kernel.perf_event_paranoid is %s: CAP_SYS_ADMIN overrides it", line);
+}
+
+static int examine_kernel(struct doctor *d)
+{
+	struct attach_features *f = &d->features;
+	struct utsname un;
+	int rc = attach_features(f);
+
+	uname(&un);
+	printf("kernel %s (%s)\n", un.release, un.machine);
+	say(f->btf, "type information%s",
+	    f->btf ? "" : ": /sys/kernel/btf/vmlinux is missing: CONFIG_DEBUG_INFO_BTF is needed");
+	say(!rc, "BPF tracing programs%s%s", rc ? ": " : "", f->why_bpf);
+	if (rc) {
+		say_lockdown();
+		return rc;
+	}
+	say(f->multi, "uprobe_multi (attach and detach at once)%s%s", f->multi ? "" : ": ",
+	    f->why_multi);
+	say(f->perf, "perf uprobes (the older way, slow to detach)%s%s", f->perf ? "" : ": ",
+	    f->why_perf);
+	if (!f->perf)
+		say_perf_setting();
+	if (f->multi || f->perf)
+		say(true, "probes will be attached by %s",
+		    f->multi ? "uprobe_multi" : "perf uprobes");
+	else
+		say(false, "neither kind of uprobe works: give the rights named above, or use "
+			   "Linux 6.6 or newer");
+	say(f->seq, "sequence numbers%s",
+	    f->seq ? ": a lost record marks the rooms that were open at that moment"
+		   : ": not before Linux 5.18 on this machine: a lost record marks all open rooms");
+	if (f->pidns)
+		say(true, "silentpin runs in a pid namespace of its own: it sees the processes in "
+			  "it, under the numbers they have there");
+	say_lockdown();
+	return f->multi || f->perf ? 0 : -EOPNOTSUPP;
+}
+
+/* ---- rights ---------------------------------------------------------------------------------- */
+
+static bool has_cap(cap_value_t cap)
+{
+	cap_t caps = cap_get_proc();
+	cap_flag_value_t v = CAP_CLEAR;
+
+	if (caps) {
+		cap_get_flag(caps, cap, CAP_EFFECTIVE, &v);
+		cap_free(caps);
+	}
+	return v == CAP_SET;
+}
+
+static void say_cap(bool ok, const char *names, const char *with, const char *without)
+{
+	if (ok)
+		say(true, "%s: %s", names, with);
+	else
+		say(false, "%s: %s", names, without);
+}
+
+static void examine_rights(const struct doctor *d)
+{
+	bool admin = has_cap(CAP_SYS_ADMIN);
+
+	printf("rights\n");
+	say_cap(admin || (has_cap(CAP_BPF) && has_cap(CAP_PERFMON)), "CAP_BPF and CAP_PERFMON",
+		"BPF programs, uprobe_multi", "no probes at all: run as root, or give both");
+	if (!d->features.why_bpf[0] && !d->features.multi)
+		say_cap(admin, "CAP_SYS_ADMIN", "perf uprobes",
+			"no perf uprobes, the only kind that this kernel has: run as root");
+	say_cap(has_cap(CAP_SYS_PTRACE), "CAP_SYS_PTRACE",
+		"processes of other users, and the server's own view",
+		"only your own processes, and no view into the server");
+	say_cap(has_cap(CAP_DAC_READ_SEARCH) || has_cap(CAP_DAC_OVERRIDE), "CAP_DAC_READ_SEARCH",
+		"libraries in folders of other users",
+		"only libraries in folders that you may read");
+	say_cap(admin || has_cap(CAP_CHECKPOINT_RESTORE), "CAP_CHECKPOINT_RESTORE",
+		"libraries whose file is deleted or replaced",
+		"no libraries whose file is deleted or replaced");
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+struct rows {
+	struct doctor *d;
+	char file[PATH_MAX]; /* whose rows are being printed */
+};
+
+static void print_row(void *ctx, const struct attach_row *row)
+{
+	struct rows *r = ctx;
+	bool can = row->ok && (r->d->features.multi || r->d->features.perf);
+
+	if (row->file[0] && strcmp(row->file, r->file) != 0) {
+		snprintf(r->file, sizeof(r->file), "%s", row->file);
+		say(true, "library %s: %s", row->library, row->file);
+	}
+	if (row->ok)
+		say(true, "probe %s: %s at %s%s", row->probe, row->symbol, row->where,
+		    row->emulated ? "" : " (single-stepped: about 5 us a hit)");
+	else
+		say(false, "probe %s: %s%s", row->probe, row->reason,
+		    row->required ? "" : " (not required)");
+	r->d->good += can;
+}
+
+static const struct profile *choose(const struct doctor *d, const struct profile_file *pf,
+				    const char *cmdline, struct sp_err *err)
+{
+	const struct profile *p = NULL;
+
+	if (d->profile)
+		p = profile_by_name(pf, d->profile);
+	else if (cmdline)
+		p = profile_by_cmdline(pf, cmdline);
+	if (d->profile && !p)
+		sp_err_set(err, SP_EXIT_USAGE, -ENOENT,
+			   "--profile %s: no such profile in %s: see `silentpin check`", d->profile,
+			   pf->path);
+	if (!d->profile && !p && pf->nprofiles == 1)
+		p = &pf->profiles[0];
+	if (!d->profile && !p)
+		sp_err_set(err, SP_EXIT_USAGE, -ENOENT,
+			   "%s: none of its %d profiles matches the process: say --profile NAME",
+			   pf->path, pf->nprofiles);
+	return p;
+}
+
+static int examine_process(struct doctor *d, const struct profile_file *pf, pid_t pid,
+			   struct sp_err *err)
+{
+	char cmdline[4096] = "";
+	const struct profile *p;
+	struct rows r = {.d = d};
+	int before = d->good, rc;
+
+	target_cmdline(pid, cmdline, sizeof(cmdline));
+	p = choose(d, pf, cmdline, err);
+	if (!p)
+		return -ENOENT;
+	printf("process %d: %.100s\n", pid, cmdline);
+	say(true, "profile %s of %s", p->name, pf->path);
+	rc = attach_dry_rows(p, pid, print_row, &r, err);
+	if (!rc && d->good == before)
+		say(false, "no probe can be attached to it now: is it the server's scheduler? "
+			   "(--find looks for one)");
+	return rc;
+}
+
+static int find_processes(struct doctor *d, const struct profile_file *pf, struct sp_err *err)
+{
+	for (int i = 0; i < pf->nprofiles && d->npids < MAX_PIDS; i++) {
+		const struct profile *p = &pf->profiles[i];
+
+		if (!p->match_cmdline || (d->profile && strcmp(d->profile, p->name) != 0))
+			continue;
+		d->npids += target_find(p, d->pid + d->npids, MAX_PIDS - d->npids);
+	}
+	if (d->npids)
+		return 0;
+	return sp_err_set(err, SP_EXIT_NOATTACH, -ENOENT,
+			  "--find: no running process fits a profile of %s: start the server, or "
+			  "say -p PID",
+			  pf->path);
+}
+
+/* ---- command line ---------------------------------------------------------------------------- */
+
+#define KEY_FIND    0x100
+#define KEY_PROBES  0x101
+#define KEY_PROFILE 0x102
+
+static const struct argp_option options[] = {
+	{.name = "pid", .key = 'p', .arg = "PID[,PID...]", .doc = "Examine these processes"},
+	{.name = "find", .key = KEY_FIND, .doc = "Examine the processes that a profile matches"},
+	{.name = "probes", .key = KEY_PROBES, .arg = "FILE", .doc = "Take another probes file"},
+	{.name = "profile",
+	 .key = KEY_PROFILE,
+	 .arg = "NAME",
+	 .doc = "Use this profile, not the one that matches"},
+	{0},
+};
+
+static error_t add_pids(struct doctor *d, const char *arg)
+{
+	const char *p = arg;
+
+	do {
+		char *end;
+		long pid = strtol(p, &end, 10);
+
+		if (end == p || pid <= 0 || pid > INT_MAX || (*end && *end != ','))
+			return cli_usage("-p %s: not a process number: give one, or several with "
+					 "commas",
+					 arg);
+		if (d->npids == MAX_PIDS)
+			return cli_usage("-p %s: more than %d processes: examine fewer at a time",
+					 arg, MAX_PIDS);
+		d->pid[d->npids++] = (pid_t)pid;
+		p = *end ? end + 1 : end;
+	} while (*p);
+	return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct doctor *d = state->input;
+
+	switch (key) {
+	case 'p':
+		return add_pids(d, arg);
+	case KEY_FIND:
+		d->find = true;
+		return 0;
+	case KEY_PROBES:
+		d->probes = arg;
+		return 0;
+	case KEY_PROFILE:
+		d->profile = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		return cli_usage("%s: unexpected: a process is named with -p PID", arg);
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int examine_processes(struct doctor *d)
+{
+	struct profile_file *pf = NULL;
+	struct sp_err err = {0};
+	int rc = profile_load(d->probes, &pf, &err);
+
+	if (!rc && d->find)
+		rc = find_processes(d, pf, &err);
+	for (int i = 0; i < d->npids && !rc; i++)
+		rc = examine_process(d, pf, d->pid[i], &err);
+	profile_free(pf);
+	if (rc) {
+		fflush(stdout);
+		return cli_fail(&err);
+	}
+	return d->good ? SP_EXIT_OK : SP_EXIT_NOATTACH;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.doc = "Say for kernel, rights, libraries and each probe: ok, or what to do.\v"
+		       "Without a process: kernel and rights. Exit codes: 0 attaching would work, "
+		       "1 the kernel or the rights do not allow it, 2 bad usage, 4 no probe could "
+		       "be attached to the process.",
+	};
+	struct doctor d = {0};
+	int rc = cli_parse(&argp, argc, argv, &d), kernel;
+
+	if (rc >= 0)
+		return rc;
+	kernel = examine_kernel(&d);
+	examine_rights(&d);
+	rc = d.npids || d.find ? examine_processes(&d) : SP_EXIT_OK;
+	if (kernel && rc != SP_EXIT_USAGE)
+		return SP_EXIT_FAIL;
+	return rc;
+}
