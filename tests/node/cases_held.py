@@ -211,7 +211,7 @@ def many_open(run):
     decode, rooms = run.decode(), [run.room() for _ in range(run.count)]
     before = run.node.brief()
     run.node.post(rooms, 16)
-    decode.do("announce_part", rooms=rooms)
+    decode.announce_part(rooms)
     for name, now in (("bootstrap", lambda b: b["bootstrap"]),
                       ("metadata", lambda b: b["counters"]["metadata"])):
         wait_until(lambda: now(run.node.brief()) >= now(before) + run.count, name, 120)

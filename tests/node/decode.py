@@ -6,6 +6,7 @@ usage: decode.py --rank-port PORT [--ranks N] [--first-rank N] [--rate BYTES] [-
 
 Commands come as JSON lines on stdin, events go as JSON lines to stdout:
   {"do":"announce","room":R,"tokens":N,"prefix":0,"required":null,"ranks":null,"state":false}
+      refused, and said so, when this decode has no room left for it
   {"do":"announce_part","rooms":[R,..]}    one of two ranks: these rooms never leave bootstrap
   {"do":"abort","room":R}      {"do":"raw","frames":["hex",..]}      {"do":"rate","bytes":N}
   {"ev":"ready","agents":[..],"pid":..}   {"ev":"done","room":"R","ok":true}   {"ev":"sent",..}
@@ -94,6 +95,9 @@ class Rank:
     def announce(self, room, tokens, prefix, required, state):
         self.forget(room)
         count = -(-(tokens - prefix) // self.geometry.page_size)
+        if count > len(self.free_pages) or not self.free_aux:
+            emit(ev="refused", room=str(room), why="no free pages or no free auxiliary slot")
+            return
         pages = [self.free_pages.pop() for _ in range(count)]
         aux = self.free_aux.pop()
         self.rooms[room] = Room(pages, prefix // self.geometry.page_size, aux, state)

@@ -16,8 +16,8 @@ import collections
 import http.client
 import json
 import os
+import queue
 import random
-import select
 import signal
 import subprocess
 import sys
@@ -53,24 +53,29 @@ def node_log():
 
 
 class Lines:
-    """JSON lines of a child's stdout."""
+    """JSON lines of a child's stdout, read by a thread so that the child never blocks on it."""
 
     def __init__(self, pipe):
-        self.fd = pipe.fileno()
-        self.buffer = b""
+        self.lines = queue.SimpleQueue()
+        threading.Thread(target=self._read, args=(pipe,), daemon=True).start()
+
+    def _read(self, pipe):
+        with pipe:
+            for line in pipe:
+                if line.endswith(b"\n"):  # a killed child may leave half a line
+                    self.lines.put(json.loads(line))
+        self.lines.put(None)
 
     def next(self, timeout):
-        end = time.monotonic() + timeout
-        while b"\n" not in self.buffer:
-            left = end - time.monotonic()
-            if left <= 0 or not select.select([self.fd], [], [], left)[0]:
-                return None
-            data = os.read(self.fd, 1 << 16)
-            if not data:
-                raise NodeError("the process ended")
-            self.buffer += data
-        line, _, self.buffer = self.buffer.partition(b"\n")
-        return json.loads(line)
+        """The next object, None after timeout seconds."""
+        try:
+            line = self.lines.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        if line is None:
+            self.lines.put(None)
+            raise NodeError("the process ended")
+        return line
 
 
 class Child:
@@ -91,7 +96,6 @@ class Child:
                     break
         self.proc.wait()
         self.proc.stdin.close()
-        self.proc.stdout.close()
 
 
 class Decode(Child):
@@ -121,6 +125,8 @@ class Decode(Child):
             event = self.lines.next(max(0.0, end - time.monotonic()))
             if event is None:
                 raise NodeError(f"decode {self.pid}: no {ev} {fields} within {timeout} s")
+            if event["ev"] == "refused":
+                raise NodeError(f"decode {self.pid}: {event}")
             self.events.append(event)
 
     def do(self, what, **fields):
@@ -134,6 +140,10 @@ class Decode(Child):
 
     def announce(self, room, tokens, **more):
         self.do("announce", room=room, tokens=tokens, **more)
+
+    def announce_part(self, rooms):
+        """As one of two ranks, any number of rooms: they wait for the other rank for ever."""
+        self.do("announce_part", rooms=rooms)
 
     def abort(self, room):
         self.do("abort", room=room)
