@@ -127,7 +127,7 @@ static bool decode_other(uint32_t w, size_t at, struct insn *out)
 	} else if (w == 0xd503201f) {
 		out->kind = INSN_NOP; /* simulated only from 6.13 on: not counted on */
 		out->name = "nop";
-	} else if (is(w, 0xffffff3f, 0xd503231f)) {
+	} else if (is(w, 0xffffff9f, 0xd503231f)) {
 		out->kind = INSN_PLAIN; /* paciaz, paciasp, pacibz, pacibsp */
 	} else if (is(w, 0x1f000000, 0x10000000)) {
 		out->kind = rd < 8 ? INSN_SPOILS : INSN_PLAIN;
