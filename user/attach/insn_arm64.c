@@ -16,7 +16,7 @@ static uint32_t bits(uint32_t w, int hi, int lo)
 /* Sign-extend the n low bits and scale by four: a branch's distance. */
 static int64_t distance(uint32_t v, int n)
 {
-	return (int64_t)((uint64_t)v << (64 - n)) >> (64 - n) << 2;
+	return ((int64_t)((uint64_t)v << (64 - n)) >> (64 - n)) * 4;
 }
 
 static bool is(uint32_t w, uint32_t mask, uint32_t value)
