@@ -199,14 +199,14 @@ static void rig_free(struct rig *r)
 	free(r);
 }
 
-static void to(struct rig *r, double t)
+static inline void to(struct rig *r, double t)
 {
 	model_advance(r->m, S(r->base + t));
 }
 
 /* ---- events ------------------------------------------------------------------------------- */
 
-static struct sp_event event(const struct rig *r, double t, enum sp_role role, uint32_t tid,
+static inline struct sp_event event(const struct rig *r, double t, enum sp_role role, uint32_t tid,
 			     const char *room)
 {
 	struct sp_event ev;
@@ -220,7 +220,7 @@ static struct sp_event event(const struct rig *r, double t, enum sp_role role, u
 	return ev;
 }
 
-static void feed(struct rig *r, const struct sp_event *ev)
+static inline void feed(struct rig *r, const struct sp_event *ev)
 {
 	uint64_t before = r->taken;
 
@@ -468,7 +468,7 @@ struct look {
 	bool found;
 };
 
-static bool look_fn(void *ctx, const struct model_life *l)
+static inline bool look_fn(void *ctx, const struct model_life *l)
 {
 	struct look *k = ctx;
 

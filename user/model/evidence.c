@@ -52,8 +52,8 @@ static void say_poll(struct scene *s, const struct op *o)
 	uint64_t ns = 0;
 	uint32_t tid = 0;
 
-	if (!s->m->ops.last_poll ||
-	    !s->m->ops.last_poll(s->m->ctx, o->key.pid, o->key.handle, &ns, &tid) || !ns)
+	if (!s->m->ops.last_poll || !s->m->ops.last_poll(s->m->ctx, o->pid, o->handle, &ns, &tid) ||
+	    !ns)
 		return;
 	if (ns + POLL_FRESH_NS >= s->now)
 		say(s, false, "thread %u still polls it", tid);
@@ -71,7 +71,7 @@ static void say_overtaken(struct scene *s, const struct op *o)
 	if (!a || o->state != OP_BUSY)
 		return;
 	after = a->posted - 1 - o->seq;
-	over = a->over - o->over_at_post;
+	over = (uint32_t)a->over - o->over_at_post;
 	if (over > after)
 		over = after;
 	if (over)
@@ -97,8 +97,7 @@ static void say_stalled(struct scene *s)
 	words_op(s->m, o, what, sizeof(what));
 	say(s, false,
 	    "op 0x%" PRIx64 " (%s) posted by thread %u at +%.1f s, in progress for %.1f s",
-	    o->key.handle, what, o->worker ? o->worker->key.tid : 0, at(s, o->since_ns),
-	    sec(s->now - o->since_ns));
+	    o->handle, what, o->worker->key.tid, at(s, o->since_ns), sec(s->now - o->since_ns));
 	say_poll(s, o);
 	for (const struct op *b = s->l->ops; b; b = b->lnext)
 		n += b->state == OP_BUSY;
@@ -113,19 +112,18 @@ static void say_behind(struct scene *s)
 	const struct life *l = s->l;
 	const struct worker *w = l->worker ? l->worker : worker_inferred(l);
 
-	if (!o || !o->worker) {
+	if (!o) {
 		o = fact_any_blocked(l, s->now, stage_span(s->m, l));
-		if (o && o->worker)
+		if (o)
 			say(s, true,
 			    "thread %u is kept busy by room %s: whether it is this room's thread "
 			    "is not known",
-			    o->worker->key.tid, o->room->name);
+			    o->worker->key.tid, op_room(o));
 		return;
 	}
 	say(s, false,
 	    "thread %u is busy with room %s life %u: op 0x%" PRIx64 " in progress for %.1f s",
-	    o->worker->key.tid, o->room->name, o->life_number, o->key.handle,
-	    sec(s->now - o->since_ns));
+	    o->worker->key.tid, op_room(o), o->life_number, o->handle, sec(s->now - o->since_ns));
 	if (l->worker)
 		say(s, false, "thread %u posted this room's earlier operations",
 		    l->worker->key.tid);
@@ -135,7 +133,7 @@ static void say_behind(struct scene *s)
 		    w->key.tid, l->proc->served);
 	else
 		say(s, false, "all %u threads that post are kept busy", l->proc->nposters);
-	if (!o->life)
+	if (o->orphan)
 		say(s, false, "that room has ended, its transfer goes on");
 	say_poll(s, o);
 }
@@ -171,7 +169,7 @@ static void say_needs(struct scene *s)
 	for (int i = 0; i < p->nneeds; i++)
 		if (!need_met(s->m, l, i))
 			say(s, false, "%s%s: %u created, %u done, %u needed", p->needs[i].kind,
-			    p->needs[i].last ? " last" : "", l->need_seen[i], l->need_done[i],
+			    p->needs[i].last ? " last" : "", l->need[i].seen, l->need[i].done,
 			    life_takers(l));
 	if (g)
 		say(s, false, "newest operation: %s%s", s->m->kinds[g->kind],
@@ -288,8 +286,8 @@ static void say_peers(struct scene *s)
 	for (uint32_t i = 0; i < l->npeers && i < 4 && n < sizeof(names); i++)
 		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%.40s", i ? ", " : "",
 				      l->peers[i].agent->key.id);
-	say(s, false, "%u of %d peers announced: %s%s", l->npeers, l->need > 0 ? l->need : 1, names,
-	    l->npeers > 4 ? ", ..." : "");
+	say(s, false, "%u of %d peers announced: %s%s", l->npeers, l->quorum > 0 ? l->quorum : 1,
+	    names, l->npeers > 4 ? ", ..." : "");
 	if (l->ndata < l->npeers)
 		say(s, l->ndata == 0, "%u of them take no data", l->npeers - l->ndata);
 }

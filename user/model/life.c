@@ -4,6 +4,11 @@
 
 #include "model/lives.h"
 
+static size_t life_bytes(const struct model *m)
+{
+	return sizeof(struct life) + (size_t)m->cfg.profile->nneeds * sizeof(struct need_count);
+}
+
 struct rare *life_rare(struct model *m, struct life *l)
 {
 	if (!l->rare)
@@ -30,17 +35,17 @@ bool life_doomed(const struct life *l)
  * earlier ones happened before the attach. */
 static bool need_assumed(const struct model *m, const struct life *l, int i)
 {
-	if (!l->late || l->need_seen[i])
+	if (!l->late || l->need[i].seen)
 		return false;
 	for (int k = i + 1; k < m->cfg.profile->nneeds; k++)
-		if (l->need_seen[k])
+		if (l->need[k].seen)
 			return true;
 	return false;
 }
 
 bool need_met(const struct model *m, const struct life *l, int i)
 {
-	return l->need_done[i] >= life_takers(l) || need_assumed(m, l, i);
+	return l->need[i].done >= life_takers(l) || need_assumed(m, l, i);
 }
 
 static bool parts_missing(const struct life *l)
@@ -184,7 +189,7 @@ struct life *life_open(struct model *m, struct room *r, struct proc *p, bool lat
 
 	room_ref(m, r);
 	make_room_for_life(m, r, p);
-	l = mem_new(m, sizeof(*l));
+	l = mem_new(m, life_bytes(m));
 	if (!l) {
 		room_unref(m, r);
 		return NULL;
@@ -195,7 +200,7 @@ struct life *life_open(struct model *m, struct room *r, struct proc *p, bool lat
 	l->number = ++r->nlives;
 	l->opened_ns = l->progress_ns = l->last_ns = m->now;
 	l->progress_id = m->next_life + 1;
-	l->need = -1;
+	l->quorum = -1;
 	l->stage = STAGE_BOOTSTRAP;
 	l->late = l->arrived = late;
 	l->blurred = p->gap_ns && m->now - p->gap_ns < ATTACH_BLUR_NS;
@@ -240,12 +245,12 @@ static void life_free(struct model *m, struct life *l)
 	m->npeers -= l->npeers;
 	if (l->worker)
 		worker_unref(m, l->worker);
-	mem_free(m, l->peers, l->peers_cap * sizeof(*l->peers));
-	mem_free(m, l->groups, l->groups_cap * sizeof(*l->groups));
+	mem_free(m, l->peers, mem_appended(sizeof(*l->peers), l->npeers));
+	mem_free(m, l->groups, mem_appended(sizeof(*l->groups), l->ngroups));
 	mem_free(m, l->rare, sizeof(*l->rare));
 	mem_free(m, l->rid, l->rid ? strlen(l->rid) + 1 : 0);
 	room_unref(m, l->room);
-	mem_free(m, l, sizeof(*l));
+	mem_free(m, l, life_bytes(m));
 }
 
 void life_end(struct model *m, struct life *l, enum sp_outcome outcome)

@@ -20,9 +20,6 @@
 /* A failed insertion is reported, never an exit() from inside the macro. */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
-/* Chains of up to ten are slow when every step is a cache miss (100,000 open rooms). */
-#undef HASH_BKT_CAPACITY_THRESH
-#define HASH_BKT_CAPACITY_THRESH 2U
 
 #include "model/model.h"
 
@@ -191,8 +188,10 @@ struct rare {
 
 /* The last progress, enough to say it in words. */
 struct did {
-	struct agent *agent; /* announce; referenced through the life's peers */
-	uint64_t op;
+	union {
+		struct agent *agent; /* announce; referenced through the life's peers */
+		uint64_t op;         /* post, status */
+	};
 	int32_t chunk, need;
 	int16_t rank;
 	uint8_t role, status, kind, flags;
@@ -234,39 +233,51 @@ struct life {
 	uint32_t timer; /* place in the heap, + 1 */
 	uint32_t number;
 	uint32_t nops, ndone, nbusy; /* nbusy: created or in progress */
-	uint32_t npeers, ndata, peers_cap;
-	uint32_t ngroups, groups_cap, nsplit;
-	uint16_t need_seen[PROFILE_MAX_NEEDS], need_done[PROFILE_MAX_NEEDS];
-	int32_t need; /* peers it waits for, -1 unknown */
+	uint16_t npeers, ndata; /* npeers and ngroups: their arrays hold the next power of two */
+	uint16_t ngroups, nsplit;
+	int32_t quorum; /* peers it waits for, -1 unknown */
 	uint8_t stage;
 	bool late, uncertain, fake, arrived, waits, deferred, ever_stuck, blurred;
+	struct need_count {
+		uint16_t seen, done;
+	} need[]; /* one for each need of the profile */
 };
 
-struct op_key {
-	uint64_t handle;
-	uint32_t pid, zero;
-};
 struct op {
-	UT_hash_handle hh;
-	struct op_key key;
+	struct op *hnext; /* of the table's bucket */
+	uint64_t handle;
+	uint32_t pid;
+	int32_t chunk;
 	struct op *lnext;         /* of the life */
 	struct op *wprev, *wnext; /* of the worker, while in progress */
-	struct life *life;        /* NULL: it has ended */
-	struct room *room;
+	union {
+		struct life *life;
+		struct room *room; /* orphan: its life has ended */
+	};
 	struct worker *worker;
 	struct agent *agent; /* whose queue it is in, NULL: unknown */
 	uint64_t life_id;
 	uint64_t since_ns; /* created, then posted, then final */
 	uint64_t seq;      /* its number in the agent's queue */
-	uint64_t over_at_post;
-	int32_t chunk;
 	uint32_t life_number;
+	uint32_t over_at_post; /* the agent's count, modulo 2^32 */
 	int16_t rank, part, parts;
 	uint8_t kind, needs;
 	int8_t last;
 	uint8_t state; /* enum op_state */
-	bool holds;    /* is in its worker's list */
+	bool orphan;
+	bool holds;  /* is in its worker's list */
+	bool hashed; /* its handle is known */
 };
+/* The life an operation belongs to; NULL: it has ended. */
+static inline struct life *op_life(const struct op *o)
+{
+	return o->orphan ? NULL : o->life;
+}
+static inline const char *op_room(const struct op *o)
+{
+	return o->orphan ? o->room->name : o->life->room->name;
+}
 enum op_state { OP_CREATED, OP_BUSY, OP_DONE, OP_ERROR };
 
 /* ---- the model ---------------------------------------------------------------------------- */
@@ -292,7 +303,8 @@ struct model {
 	uint64_t quantum, window; /* of every flow */
 	struct proc *procs;
 	struct room *rooms;
-	struct op *optab;
+	struct op **optab; /* buckets; a power of two, or none */
+	uint32_t optab_size, nops;
 	struct agent *agents;
 	struct worker *workers;
 	struct room *idle_first, *idle_last;
@@ -316,6 +328,10 @@ struct model {
 void *mem_new(struct model *m, size_t size);
 /* items of size in an array that grows; *cap is in items */
 int mem_grow(struct model *m, void **array, size_t size, uint32_t *cap, uint32_t want);
+/* The same for an array whose capacity is the power of two at or above its length n: room for one
+ * more. */
+int mem_append(struct model *m, void **array, size_t size, uint32_t n);
+size_t mem_appended(size_t size, uint32_t n); /* bytes held for n items */
 void mem_free(struct model *m, void *p, size_t size);
 uint8_t kind_index(struct model *m, const char *kind);
 
@@ -350,8 +366,14 @@ bool life_accepts(const struct life *l, const struct agent *a);
 bool life_quorum(const struct life *l);
 void peer_event(struct model *m, const struct sp_event *ev);
 
+/* optab.c: operations by (pid, handle). A hash handle of uthash is 56 bytes, a third of an
+ * operation, and rooms have several: hence a table of its own. */
+struct op *op_find(const struct model *m, uint32_t pid, uint64_t handle);
+int optab_add(struct model *m, struct op *o);
+void optab_remove(struct model *m, struct op *o);
+void optab_free(struct model *m);
+
 /* op.c */
-struct op *op_find(struct model *m, uint32_t pid, uint64_t handle);
 int op_bind(struct model *m, struct op *o, uint64_t handle);
 int op_create(struct model *m, struct life *l, const struct sp_event *ev);
 void op_post(struct model *m, struct op *o, const struct sp_event *ev);

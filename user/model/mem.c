@@ -53,6 +53,23 @@ int mem_grow(struct model *m, void **array, size_t size, uint32_t *cap, uint32_t
 	return 0;
 }
 
+static uint32_t power_above(uint32_t n)
+{
+	return n <= 1 ? n : 1u << (32 - __builtin_clz(n - 1));
+}
+
+size_t mem_appended(size_t size, uint32_t n)
+{
+	return size * power_above(n);
+}
+
+int mem_append(struct model *m, void **array, size_t size, uint32_t n)
+{
+	uint32_t cap = power_above(n);
+
+	return mem_grow(m, array, size, &cap, n + 1);
+}
+
 /* Kinds are a profile's few words; one too many reads as the unknown kind 0. */
 uint8_t kind_index(struct model *m, const char *kind)
 {

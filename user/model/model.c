@@ -60,6 +60,7 @@ void model_free(struct model *m)
 		HASH_DELETE(hh, m->rooms, r);
 		mem_free(m, r, room_bytes(r));
 	}
+	optab_free(m);
 	free(m->heap);
 	free(m);
 }
@@ -205,7 +206,6 @@ void model_stats(const struct model *m, struct model_stats *s)
 	s->bytes += sizeof(*m);
 	s->bytes += table_bytes(m->procs ? m->procs->hh.tbl : NULL);
 	s->bytes += table_bytes(m->rooms ? m->rooms->hh.tbl : NULL);
-	s->bytes += table_bytes(m->optab ? m->optab->hh.tbl : NULL);
 	s->bytes += table_bytes(m->agents ? m->agents->hh.tbl : NULL);
 	s->bytes += table_bytes(m->workers ? m->workers->hh.tbl : NULL);
 }

@@ -7,15 +7,6 @@
 
 #include "model/lives.h"
 
-struct op *op_find(struct model *m, uint32_t pid, uint64_t handle)
-{
-	struct op_key key = {.handle = handle, .pid = pid};
-	struct op *o;
-
-	HASH_FIND(hh, m->optab, &key, sizeof(key), o);
-	return o;
-}
-
 struct group *group_find(const struct life *l, uint8_t kind, int32_t chunk)
 {
 	for (uint32_t i = l->ngroups; i-- > 0;)
@@ -31,7 +22,7 @@ static struct group *group_get(struct model *m, struct life *l, const struct op 
 	if (g)
 		return g;
 	if (l->ngroups >= MAX_GROUPS_OF_LIFE ||
-	    mem_grow(m, (void **)&l->groups, sizeof(*g), &l->groups_cap, l->ngroups + 1)) {
+	    mem_append(m, (void **)&l->groups, sizeof(*g), l->ngroups)) {
 		l->uncertain = true;
 		return NULL;
 	}
@@ -117,84 +108,82 @@ static void group_done(struct life *l, const struct op *o)
 		return;
 	for (int i = 0; i < PROFILE_MAX_NEEDS; i++)
 		if (o->needs >> i & 1)
-			count_up(&l->need_done[i]);
+			count_up(&l->need[i].done);
 }
 
 static void unlink_from_life(struct op *o)
 {
-	struct op **at;
+	struct op **at = &o->life->ops;
 
-	if (!o->life)
-		return;
-	for (at = &o->life->ops; *at; at = &(*at)->lnext) {
-		if (*at != o)
-			continue;
-		*at = o->lnext;
-		o->life->nops--;
-		break;
-	}
-	o->life = NULL;
+	while (*at != o)
+		at = &(*at)->lnext;
+	*at = o->lnext;
+	o->life->nops--;
 }
 
 void op_free(struct model *m, struct op *o)
 {
-	if (o->life && o->state <= OP_BUSY)
-		o->life->nbusy--;
-	if (!o->life && o->state <= OP_BUSY)
-		m->norphans--;
 	if (o->agent && o->state == OP_BUSY)
 		o->agent->over++;
 	worker_let_go(o);
-	unlink_from_life(o);
-	if (o->worker && o->worker->unbound == o)
+	if (o->worker->unbound == o)
 		o->worker->unbound = NULL;
-	if (o->hh.tbl)
-		HASH_DELETE(hh, m->optab, o);
-	if (o->worker)
-		worker_unref(m, o->worker);
+	optab_remove(m, o);
+	if (o->orphan) {
+		m->norphans--;
+		room_unref(m, o->room);
+	} else {
+		o->life->nbusy -= o->state <= OP_BUSY;
+		unlink_from_life(o);
+	}
+	worker_unref(m, o->worker);
 	if (o->agent)
 		agent_unref(m, o->agent);
-	room_unref(m, o->room);
+	m->nops--;
 	mem_free(m, o, sizeof(*o));
 }
 
 /* Its life ends. What is in progress still holds its thread; the rest is of no more interest. */
 void op_orphan(struct model *m, struct op *o)
 {
-	struct op *oldest = o->worker ? o->worker->busy : NULL;
+	struct op *oldest = o->worker->busy;
+	struct room *r = o->life->room;
 
 	if (o->state != OP_BUSY || !o->holds) {
 		op_free(m, o);
 		return;
 	}
 	unlink_from_life(o);
+	o->orphan = true;
+	o->room = r;
+	room_ref(m, r);
 	m->norphans++;
-	if (m->norphans > MAX_ORPHANS && oldest && !oldest->life)
+	if (m->norphans > MAX_ORPHANS && oldest->orphan)
 		op_free(m, oldest);
 }
 
 /* It counts no longer: the same operation may be created anew. */
 static void uncount(struct op *o)
 {
-	struct life *l = o->life;
+	struct life *l = op_life(o);
 	struct group *g = l ? group_find(l, o->kind, o->chunk) : NULL;
 
 	if (g && g->created)
 		g->created--;
 	for (int i = 0; l && i < PROFILE_MAX_NEEDS; i++)
-		if ((o->needs >> i & 1) && l->need_seen[i])
-			l->need_seen[i]--;
+		if ((o->needs >> i & 1) && l->need[i].seen)
+			l->need[i].seen--;
 }
 
 /* The handle stays unknown (0) when only the entry of the call was seen: the thread's next post
  * names it. */
 int op_bind(struct model *m, struct op *o, uint64_t handle)
 {
-	struct op *old = handle ? op_find(m, o->key.pid, handle) : NULL;
+	struct op *old = handle ? op_find(m, o->pid, handle) : NULL;
 
 	if (old) {
 		/* the address is in use again: its release was not seen, nor, perhaps, its end */
-		if (old->state <= OP_BUSY && old->life)
+		if (old->state <= OP_BUSY && !old->orphan)
 			old->life->uncertain = true;
 		op_close(m, old);
 	}
@@ -207,9 +196,8 @@ int op_bind(struct model *m, struct op *o, uint64_t handle)
 		o->worker->unbound = o;
 		return 0;
 	}
-	o->key.handle = handle;
-	HASH_ADD(hh, m->optab, key, sizeof(o->key), o);
-	return o->hh.tbl ? 0 : -ENOMEM;
+	o->handle = handle;
+	return optab_add(m, o);
 }
 
 static struct did did_op(const struct op *o, uint8_t role, uint8_t status)
@@ -221,18 +209,16 @@ static struct did did_op(const struct op *o, uint8_t role, uint8_t status)
 		.chunk = o->chunk,
 		.rank = o->rank,
 		.last = o->last,
-		.op = o->key.handle,
+		.op = o->handle,
 		.need = -1,
 	};
 }
 
 static void moved(struct model *m, struct op *o)
 {
-	if (o->worker) {
-		o->worker->act_ns = m->now;
-		flow_push(m, &o->worker->flow, o->life_id, m->now);
-	}
-	if (o->life)
+	o->worker->act_ns = m->now;
+	flow_push(m, &o->worker->flow, o->life_id, m->now);
+	if (!o->orphan)
 		flow_push(m, &o->life->proc->flow, o->life_id, m->now);
 }
 
@@ -256,12 +242,10 @@ static void create_failed(struct model *m, struct life *l, const struct sp_event
 
 static void op_fill(struct model *m, struct op *o, struct life *l, const struct sp_event *ev)
 {
-	o->key.pid = ev->pid;
+	o->pid = ev->pid;
 	o->life = l;
 	o->life_id = l->id;
 	o->life_number = l->number;
-	o->room = l->room;
-	room_ref(m, o->room);
 	o->chunk = ev->chunk;
 	o->rank = ev->rank;
 	o->part = (int16_t)(ev->part < INT16_MAX ? ev->part : INT16_MAX);
@@ -281,7 +265,7 @@ static void life_takes(struct life *l, const struct op *o)
 		l->ranks |= 1ull << (o->rank & 63);
 	for (int i = 0; i < PROFILE_MAX_NEEDS; i++)
 		if (o->needs >> i & 1)
-			count_up(&l->need_seen[i]);
+			count_up(&l->need[i].seen);
 	if (l->rare)
 		l->rare->create_failed_ns = 0;
 	if (l->stage != STAGE_INFLIGHT)
@@ -301,7 +285,7 @@ int op_create(struct model *m, struct life *l, const struct sp_event *ev)
 		create_failed(m, l, ev);
 		return 0;
 	}
-	if (l->nops >= MAX_OPS_OF_LIFE || HASH_COUNT(m->optab) >= MAX_OPS) {
+	if (l->nops >= MAX_OPS_OF_LIFE || m->nops >= MAX_OPS) {
 		l->uncertain = true;
 		return 0;
 	}
@@ -317,6 +301,7 @@ int op_create(struct model *m, struct life *l, const struct sp_event *ev)
 		o->agent->refs++;
 	o->lnext = l->ops;
 	l->ops = o;
+	m->nops++;
 	life_takes(l, o);
 	group_created(m, l, o);
 	if (op_bind(m, o, ev->op)) {
@@ -334,7 +319,7 @@ int op_create(struct model *m, struct life *l, const struct sp_event *ev)
 
 static void op_final(struct model *m, struct op *o, enum op_state state, const struct sp_event *ev)
 {
-	struct life *l = o->life;
+	struct life *l = op_life(o);
 	struct did did = did_op(o, ROLE_STATUS, state == OP_DONE ? OPS_DONE : OPS_ERROR);
 
 	if (o->agent && o->state == OP_BUSY) {
@@ -346,8 +331,6 @@ static void op_final(struct model *m, struct op *o, enum op_state state, const s
 	o->since_ns = m->now;
 	moved(m, o);
 	if (!l) {
-		m->norphans--;
-		o->state = (uint8_t)state;
 		op_free(m, o);
 		return;
 	}
@@ -373,6 +356,18 @@ static void op_final(struct model *m, struct op *o, enum op_state state, const s
 	life_settle(m, l);
 }
 
+/* It is in its thread's hands now, and in its peer's queue. */
+static void op_posted(struct model *m, struct op *o)
+{
+	o->state = OP_BUSY;
+	o->since_ns = m->now;
+	if (o->agent) {
+		o->seq = o->agent->posted++;
+		o->over_at_post = (uint32_t)o->agent->over;
+	}
+	worker_hold(m, o->worker, o);
+}
+
 /* The return of the post call: in progress, done at once, or refused. */
 void op_post(struct model *m, struct op *o, const struct sp_event *ev)
 {
@@ -381,20 +376,13 @@ void op_post(struct model *m, struct op *o, const struct sp_event *ev)
 		op_status(m, o, ev);
 		return;
 	}
-	o->state = OP_BUSY;
-	o->since_ns = m->now;
-	if (o->agent) {
-		o->seq = o->agent->posted++;
-		o->over_at_post = o->agent->over;
-	}
-	if (o->worker)
-		worker_hold(m, o->worker, o);
+	op_posted(m, o);
 	moved(m, o);
 	if (ev->status == OPS_ERROR) {
 		op_final(m, o, OP_ERROR, ev);
 		return;
 	}
-	if (o->life) {
+	if (!o->orphan) {
 		struct did did = did_op(o, ROLE_POST, OPS_UNKNOWN);
 
 		life_progress(m, o->life, &did);
@@ -408,15 +396,8 @@ void op_status(struct model *m, struct op *o, const struct sp_event *ev)
 	if (o->state >= OP_DONE)
 		return;
 	/* an answer for an operation whose post was not seen: it must have been posted */
-	if (o->state == OP_CREATED && ev->status != OPS_UNKNOWN) {
-		o->state = OP_BUSY;
-		if (o->agent) {
-			o->seq = o->agent->posted++;
-			o->over_at_post = o->agent->over;
-		}
-		if (o->worker)
-			worker_hold(m, o->worker, o);
-	}
+	if (o->state == OP_CREATED && ev->status != OPS_UNKNOWN)
+		op_posted(m, o);
 	if (ev->status == OPS_DONE)
 		op_final(m, o, OP_DONE, ev);
 	else if (ev->status == OPS_ERROR)
@@ -435,9 +416,7 @@ static void abandoned(struct model *m, struct op *o)
 
 void op_close(struct model *m, struct op *o)
 {
-	struct life *l = o->life;
-
-	if (l && o->state <= OP_BUSY)
+	if (!o->orphan && o->state <= OP_BUSY)
 		abandoned(m, o);
 	op_free(m, o);
 }

@@ -26,18 +26,27 @@ static void agent_free(struct model *m, struct agent *a)
 	mem_free(m, a, sizeof(*a));
 }
 
-/* Too many names: the oldest that no open life knows, as far as a short look tells. */
+static size_t key_len(const struct agent_key *k)
+{
+	return offsetof(struct agent_key, id) + strlen(k->id);
+}
+
+/* Too many names: forget one that no open life knows. The ones in use go to the end of the line, so
+ * that a short look is enough. */
 static void agent_make_room(struct model *m)
 {
-	struct agent *a, *next;
 	int look = 64;
 
-	for (a = m->agents; a && look--; a = next) {
-		next = a->hh.next;
+	while (m->agents && look--) {
+		struct agent *a = m->agents;
+		size_t len = key_len(&a->key);
+
 		if (!a->refs) {
 			agent_free(m, a);
 			return;
 		}
+		HASH_DELETE(hh, m->agents, a);
+		HASH_ADD_KEYPTR(hh, m->agents, &a->key, len, a);
 	}
 }
 
@@ -100,7 +109,7 @@ struct agent *life_agent(const struct life *l)
 
 bool life_quorum(const struct life *l)
 {
-	return l->npeers >= (l->need > 0 ? (uint32_t)l->need : 1u);
+	return l->npeers >= (l->quorum > 0 ? (uint32_t)l->quorum : 1u);
 }
 
 static bool has_peer(const struct life *l, const struct agent *a)
@@ -116,8 +125,8 @@ bool life_accepts(const struct life *l, const struct agent *a)
 {
 	if (l->abort_ns || life_doomed(l) || has_peer(l, a))
 		return false;
-	if (l->need > 0)
-		return l->npeers < (uint32_t)l->need;
+	if (l->quorum > 0)
+		return l->npeers < (uint32_t)l->quorum;
 	return l->stage <= STAGE_READY && !l->nops;
 }
 
@@ -126,12 +135,12 @@ int life_announce(struct model *m, struct life *l, struct agent *a, const struct
 	struct peer *p;
 
 	if (ev->need > 0)
-		l->need = ev->need;
+		l->quorum = ev->need;
 	if (l->npeers >= MAX_PEERS_OF_LIFE || m->npeers >= MAX_PEERS) {
 		l->uncertain = true;
 		return 0;
 	}
-	if (mem_grow(m, (void **)&l->peers, sizeof(*l->peers), &l->peers_cap, l->npeers + 1))
+	if (mem_append(m, (void **)&l->peers, sizeof(*l->peers), l->npeers))
 		return -ENOMEM;
 	p = &l->peers[l->npeers++];
 	p->agent = a;

@@ -77,7 +77,7 @@ static int announce(struct model *m, struct proc *p, struct room *r, struct agen
 		return -ENOMEM;
 	give(m, ev, l);
 	rc = life_announce(m, l, a, ev);
-	did.need = l->need;
+	did.need = l->quorum;
 	did.flags = ev->flags & EV_NODATA;
 	if (!l->npeers || l->peers[l->npeers - 1].agent != a)
 		did.agent = NULL;
@@ -181,7 +181,7 @@ int route_op(struct model *m, const struct sp_event *ev)
 		tell_taken(m, ev, NULL);
 		return 0;
 	}
-	if (o->life)
+	if (op_life(o))
 		give(m, ev, o->life);
 	else
 		tell_taken(m, ev, NULL);

@@ -20,7 +20,7 @@ uint64_t op_ahead(const struct op *o)
 {
 	if (o->agent)
 		return flow_before(&o->agent->flow, o->seq);
-	return o->worker ? flow_before(&o->worker->flow, o->life_id) : 0;
+	return flow_before(&o->worker->flow, o->life_id);
 }
 
 /* Of several operations in progress, the one whose queue stands still the longest decides. */
@@ -45,7 +45,7 @@ static const struct op *others_op(const struct worker *w, const struct life *l)
 {
 	const struct op *o = w && w->busy ? w->busy->wprev : NULL;
 
-	return o && o->life != l ? o : NULL;
+	return o && op_life(o) != l ? o : NULL;
 }
 
 static const struct worker *thread_of(const struct life *l)
@@ -141,8 +141,8 @@ static bool alerts(enum sp_cause cause)
 	return cause != CAUSE_FAKE_ROOM && cause != CAUSE_BACKPRESSURE && cause != CAUSE_NONE;
 }
 
-/* When the verdict is looked at again: a deadline later, or when the thread that l waits for will
- * have stood still for a deadline. */
+/* When the verdict is looked at again: after as long as it has lasted, a deadline at least, or when
+ * the thread that l waits for will have stood still for a deadline. */
 static uint64_t look_again(const struct model *m, const struct life *l, uint64_t ns)
 {
 	uint64_t span = stage_span(m, l);
@@ -151,7 +151,7 @@ static uint64_t look_again(const struct model *m, const struct life *l, uint64_t
 
 	if (!span || l->fake)
 		return NEVER;
-	again = ns + span;
+	again = ns + max_ns(span, ns - l->stuck->since_ns);
 	if (w && others_op(w, l) && w->act_ns + span > ns && w->act_ns + span < again)
 		again = w->act_ns + span;
 	return again;

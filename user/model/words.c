@@ -45,10 +45,11 @@ static void last_words(const struct model *m, const struct life *l, char *buf, s
 	ev.last = d->last;
 	ev.rank = d->rank;
 	ev.need = d->need;
-	ev.op = d->op;
+	if (d->role == ROLE_POST || d->role == ROLE_STATUS)
+		ev.op = d->op;
 	if (d->role == ROLE_POST || d->role == ROLE_HELD)
 		copy(ev.kind, sizeof(ev.kind), m->kinds[d->kind]);
-	if (d->agent) {
+	if (d->role == ROLE_ANNOUNCE && d->agent) {
 		copy(ev.agent, sizeof(ev.agent), d->agent->key.id);
 		copy(ev.peer, sizeof(ev.peer), d->agent->peer);
 	}
@@ -80,7 +81,7 @@ static void expect_sent(const struct model *m, const struct life *l, char *buf, 
 
 	if (o) {
 		words_op(m, o, what, sizeof(what));
-		snprintf(buf, len, "post of op 0x%" PRIx64 " (%s)", o->key.handle, what);
+		snprintf(buf, len, "post of op 0x%" PRIx64 " (%s)", o->handle, what);
 	} else if (g) {
 		snprintf(buf, len, "post of %d more of the %u parts of %s chunk %d",
 			 g->parts - g->created % g->parts, g->parts, m->kinds[g->kind], g->chunk);
@@ -95,7 +96,7 @@ static void expect_sent(const struct model *m, const struct life *l, char *buf, 
 
 static void expect_peers(const struct life *l, char *buf, size_t len)
 {
-	uint32_t need = l->need > 0 ? (uint32_t)l->need : 1;
+	uint32_t need = l->quorum > 0 ? (uint32_t)l->quorum : 1;
 	uint32_t more = need > l->npeers ? need - l->npeers : 0;
 
 	snprintf(buf, len, "announce from %u more peer%s (%u of %u so far)", more,
@@ -107,7 +108,7 @@ static void expect_status(const struct model *m, const struct op *o, char *buf, 
 	char what[64];
 
 	words_op(m, o, what, sizeof(what));
-	snprintf(buf, len, "status done of op 0x%" PRIx64 " (%s)", o->key.handle, what);
+	snprintf(buf, len, "status done of op 0x%" PRIx64 " (%s)", o->handle, what);
 }
 
 static void expected_words(const struct model *m, const struct life *l, const struct choice *c,
@@ -172,17 +173,17 @@ static void expected_words(const struct model *m, const struct life *l, const st
 
 void words_span(const struct op *o, uint64_t now, char *buf, size_t len)
 {
-	snprintf(buf, len, "op 0x%" PRIx64 " in progress for %.1f s", o->key.handle,
+	snprintf(buf, len, "op 0x%" PRIx64 " in progress for %.1f s", o->handle,
 		 (double)(now - o->since_ns) / (double)NS_S);
 }
 
 static void culprit_words(const struct op *o, uint64_t now, struct model_culprit *c)
 {
 	c->set = true;
-	c->pid = o->key.pid;
-	c->tid = o->worker ? o->worker->key.tid : 0;
+	c->pid = o->pid;
+	c->tid = o->worker->key.tid;
 	c->life = o->life_number;
-	copy(c->room, sizeof(c->room), o->room->name);
+	copy(c->room, sizeof(c->room), op_room(o));
 	words_span(o, now, c->state, sizeof(c->state));
 }
 

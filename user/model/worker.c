@@ -162,7 +162,7 @@ const struct op *worker_blocked(const struct worker *w, const struct life *l, ui
 {
 	const struct op *o = w->busy ? w->busy->wprev : NULL;
 
-	if (!o || o->life == l || w->act_ns + span > now)
+	if (!o || op_life(o) == l || w->act_ns + span > now)
 		return NULL;
 	return o;
 }
