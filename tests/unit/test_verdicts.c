@@ -547,6 +547,23 @@ static void test_queued_behind(void **state)
 	rig_free(r);
 }
 
+/* The thread has sent the last chunk and gone on to another room, where it is kept: the auxiliary
+ * data does not wait for its turn, it will never come. */
+static void test_aux_missing_is_not_queued(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	announce(r, 0, "7002", "B", 1);
+	kv_done(r, 1, W1, 0xb0, "7002", 0, 1);
+	kv(r, 2, W1, 0xa0, "7001", 0, 1);
+	to(r, 100);
+	expect_stuck(r, "7002", 32, CAUSE_AUX_MISSING, CONF_LIKELY, 1);
+	expect_stuck(r, "7001", 32, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
+	rig_free(r);
+}
+
 /* Nothing posted yet, but its peer's rooms have always been served by the thread that is kept. */
 static void test_queued_behind_by_peer(void **state)
 {
@@ -702,6 +719,36 @@ static void test_error_frees_the_thread(void **state)
 	to(r, 100);
 	expect_stuck(r, "7001", 33, CAUSE_TRANSFER_ERROR, CONF_POSSIBLE, -1);
 	expect_stuck(r, "7002", 33, CAUSE_SEND_INCOMPLETE, CONF_LIKELY, 1);
+	rig_free(r);
+}
+
+/* A thread that has gone on to another room has given up what it held before. */
+static void test_given_up_holds_nobody(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	announce(r, 0, "7002", "B", 1);
+	kv(r, 2, W1, 0xa0, "7001", 0, 1);
+	abort_room(r, 3, "7001");
+	kv_done(r, 4, W1, 0xb0, "7002", 0, 0);
+	to(r, 100);
+	expect_stuck(r, "7001", 32, CAUSE_TRANSFER_STALLED, CONF_POSSIBLE, -1);
+	expect_stuck(r, "7002", 34.01, CAUSE_SEND_INCOMPLETE, CONF_LIKELY, 1);
+	rig_free(r);
+	/* the same after its room was released */
+	r = rig_new_with(true);
+	announce(r, 0, "7001", "A", 1);
+	announce(r, 0, "7002", "B", 1);
+	kv(r, 2, W1, 0xa0, "7001", 0, 1);
+	abort_room(r, 3, "7001");
+	plain(r, 3.1, ROLE_RELEASE, PID, "7001");
+	kv_done(r, 4, W1, 0xb0, "7002", 0, 0);
+	status(r, 5, W1, 0xa0, OPS_DONE);
+	assert_int_equal(r->taken_life, 0);
+	to(r, 100);
+	expect_stuck(r, "7002", 34.01, CAUSE_SEND_INCOMPLETE, CONF_LIKELY, 1);
 	rig_free(r);
 }
 
@@ -993,13 +1040,29 @@ static void test_late_is_never_certain(void **state)
 	rig_free(r);
 }
 
+/* One operation more than was asked for, right after the end: no alert about that. */
+static void test_straggler(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	healthy(r, 0, W1, 0xa0, "7001", "A");
+	kv_done(r, 0.5, W1, 0xb0, "7001", 0, 1);
+	healthy(r, 10, W1, 0xa0, "7002", "A");
+	kv_done(r, 12, W1, 0xb1, "7002", 0, 1);
+	to(r, 100);
+	expect_stuck(r, "7001", 30.51, CAUSE_AUX_MISSING, CONF_POSSIBLE, -1);
+	expect_stuck(r, "7002", 42.01, CAUSE_AUX_MISSING, CONF_LIKELY, 1);
+	rig_free(r);
+}
+
 /* The companion's announcement may have come a moment before the attach. */
 static void test_quorum_after_attach(void **state)
 {
 	struct rig *r = rig_new();
 
 	(void)state;
-	target(r, 0, "attached", EV_GAP);
+	target(r, 0, "attached", 0);
 	announce(r, 0.1, "7001", "A", 2);
 	announce(r, 0.3, "7002", "A", 2);
 	to(r, 400);
@@ -1050,12 +1113,14 @@ int main(void)
 		cmocka_unit_test(test_worker_dies),
 		cmocka_unit_test(test_worker_dies_later),
 		cmocka_unit_test(test_queued_behind),
+		cmocka_unit_test(test_aux_missing_is_not_queued),
 		cmocka_unit_test(test_queued_behind_by_peer),
 		cmocka_unit_test(test_queued_behind_by_modulo),
 		cmocka_unit_test(test_inference_needs_history),
 		cmocka_unit_test(test_all_workers_blocked),
 		cmocka_unit_test(test_behind_an_ended_room),
 		cmocka_unit_test(test_error_frees_the_thread),
+		cmocka_unit_test(test_given_up_holds_nobody),
 		cmocka_unit_test(test_cause_changes),
 		cmocka_unit_test(test_room_posted_twice),
 		cmocka_unit_test(test_room_reused_well),
@@ -1069,6 +1134,7 @@ int main(void)
 		cmocka_unit_test(test_other_rank),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_late_is_never_certain),
+		cmocka_unit_test(test_straggler),
 		cmocka_unit_test(test_quorum_after_attach),
 		cmocka_unit_test(test_words),
 	};

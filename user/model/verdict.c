@@ -75,8 +75,12 @@ static bool queued_behind(const struct model *m, const struct life *l, uint64_t 
 {
 	uint64_t span = stage_span(m, l);
 	const struct worker *w = l->worker ? l->worker : worker_inferred(l);
+	int need = fact_unmet(m, l);
 	const struct op *o;
 
+	/* what goes with the last chunk is posted with it: the thread has been here and gone on */
+	if (l->ngroups && (need < 0 || !m->cfg.profile->needs[need].last))
+		return false;
 	if (w) {
 		o = worker_blocked(w, l, now, span);
 		return o && set_behind(m, l, now, o, c);
@@ -199,7 +203,7 @@ static void choose_bootstrap(const struct model *m, const struct life *l, uint64
 /* What is not known takes confidence away. */
 static void cap(const struct model *m, const struct life *l, uint64_t now, struct choice *c)
 {
-	bool doubt = l->uncertain || (fact_aborted(l, now) && !m->cfg.sees_release);
+	bool doubt = l->uncertain || l->straggles || (fact_aborted(l, now) && !m->cfg.sees_release);
 
 	/* the server's own view needs no history */
 	if (c->cause == CAUSE_STATUS_LOST)
