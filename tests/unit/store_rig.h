@@ -83,7 +83,7 @@ static struct store_cfg rig_cfg(const struct rig *r, bool all)
 	};
 }
 
-static struct store *rig_store(const struct rig *r, bool all)
+static inline struct store *rig_store(const struct rig *r, bool all)
 {
 	struct store_cfg cfg = rig_cfg(r, all);
 	struct sp_err err = {0};
@@ -94,7 +94,7 @@ static struct store *rig_store(const struct rig *r, bool all)
 	return s;
 }
 
-static void rig_flush(struct store *s, uint64_t now_ns)
+static inline void rig_flush(struct store *s, uint64_t now_ns)
 {
 	store_flush(s, now_ns);
 	assert_int_equal(store_wait(s, 10000), 0);
@@ -142,7 +142,7 @@ static struct sp_event make_event(enum sp_role role, const char *room, uint64_t 
 	return ev;
 }
 
-static void life_event(struct store *s, struct rig_life *x, enum sp_role role, uint64_t ns)
+static inline void life_event(struct store *s, struct rig_life *x, enum sp_role role, uint64_t ns)
 {
 	struct sp_event ev = make_event(role, x->room, ns);
 
@@ -151,7 +151,8 @@ static void life_event(struct store *s, struct rig_life *x, enum sp_role role, u
 	store_life_changed(s, &x->l);
 }
 
-static inline void life_over(struct store *s, struct rig_life *x, enum sp_outcome outcome, uint64_t ns)
+static inline void life_over(struct store *s, struct rig_life *x, enum sp_outcome outcome,
+			     uint64_t ns)
 {
 	x->l.ended_ns = x->l.last_ns = ns;
 	x->l.outcome = outcome;
@@ -161,7 +162,8 @@ static inline void life_over(struct store *s, struct rig_life *x, enum sp_outcom
 }
 
 /* A whole life of n events. */
-static inline void one_life(struct store *s, const char *room, int n, enum sp_outcome outcome, uint64_t ns)
+static inline void one_life(struct store *s, const char *room, int n, enum sp_outcome outcome,
+			    uint64_t ns)
 {
 	struct rig_life x;
 
@@ -184,36 +186,42 @@ struct read_back {
 	struct rec_session s;
 };
 
-static bool back_event(void *ctx, const struct sp_event *ev, uint32_t life_no)
+/* Room for one more after n. */
+static inline void *grown(void *p, size_t n, size_t size)
+{
+	return n & (n - 1) ? p : realloc(p, (n ? n * 2 : 1) * size);
+}
+
+static inline bool back_event(void *ctx, const struct sp_event *ev, uint32_t life_no)
 {
 	struct read_back *b = ctx;
 
-	b->ev = realloc(b->ev, (b->nev + 1) * sizeof(*b->ev));
-	b->life_no = realloc(b->life_no, (b->nev + 1) * sizeof(*b->life_no));
+	b->ev = grown(b->ev, b->nev, sizeof(*b->ev));
+	b->life_no = grown(b->life_no, b->nev, sizeof(*b->life_no));
 	b->ev[b->nev] = *ev;
 	b->life_no[b->nev++] = life_no;
 	return true;
 }
 
-static bool back_life(void *ctx, const struct rec_life *l)
+static inline bool back_life(void *ctx, const struct rec_life *l)
 {
 	struct read_back *b = ctx;
 
-	b->life = realloc(b->life, (b->nlives + 1) * sizeof(*b->life));
+	b->life = grown(b->life, b->nlives, sizeof(*b->life));
 	b->life[b->nlives++] = *l;
 	return true;
 }
 
-static bool back_alert(void *ctx, const struct rec_alert *a)
+static inline bool back_alert(void *ctx, const struct rec_alert *a)
 {
 	struct read_back *b = ctx;
 
-	b->alert = realloc(b->alert, (b->nalerts + 1) * sizeof(*b->alert));
+	b->alert = grown(b->alert, b->nalerts, sizeof(*b->alert));
 	b->alert[b->nalerts++] = *a;
 	return true;
 }
 
-static struct recording *rig_open(const struct rig *r)
+static inline struct recording *rig_open(const struct rig *r)
 {
 	struct recording *rec = NULL;
 	struct sp_err err = {0};
@@ -223,7 +231,7 @@ static struct recording *rig_open(const struct rig *r)
 	return rec;
 }
 
-static struct read_back rig_read(const struct rig *r)
+static inline struct read_back rig_read(const struct rig *r)
 {
 	struct recording *rec = rig_open(r);
 	struct read_back b = {0};

@@ -116,6 +116,12 @@ static int open_db(struct recording *r, struct sp_err *err)
 
 	if (immutable || (rc != -ENOENT && rc != -EACCES) || lock_held(r->fd, LOCK_WRITER, false))
 		return rc;
+	/* a rollback journal is used only while a file is created */
+	if (has_content(r->path, "-journal"))
+		return sp_err_set(err, SP_EXIT_USAGE, -ENODATA,
+				  "%s: holds no session yet: the watch that created it was killed "
+				  "at once: record into it again",
+				  r->path);
 	/* the folder cannot be written, so the WAL of a writer that was killed cannot be read */
 	sqlite3_close(r->db);
 	r->db = NULL;

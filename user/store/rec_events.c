@@ -141,7 +141,7 @@ static int all_events(struct recording *r,
 		      struct sp_err *err)
 {
 	struct known_lives known = {0};
-	struct sp_event ev;
+	struct sp_event ev = {0};
 	sqlite3_stmt *st;
 	int rc = load_lives(r, &known, err);
 
@@ -231,7 +231,7 @@ static int life_events(struct recording *r, const struct rec_life *l,
 		       bool (*fn)(void *ctx, const struct sp_event *ev, uint32_t life_no),
 		       void *ctx, struct sp_err *err)
 {
-	struct sp_event ev;
+	struct sp_event ev = {0};
 	sqlite3_stmt *st;
 	int rc = rec_prepare(r, "SELECT " EVENT_COLUMNS " FROM event e" LIFE_WHERE, &st, err);
 

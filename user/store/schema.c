@@ -111,6 +111,7 @@ int schema_recognise(int fd, const char *path, struct sp_err *err)
 	uint8_t head[100]; /* the database header: https://sqlite.org/fileformat.html */
 	struct stat st;
 	ssize_t n;
+	bool ours;
 
 	if (fstat(fd, &st))
 		return sp_err_set(err, SP_EXIT_USAGE, -errno, "%s: %s", path, strerror(errno));
@@ -124,9 +125,11 @@ int schema_recognise(int fd, const char *path, struct sp_err *err)
 				  strerror(errno));
 	if (n == 0)
 		return 0;
-	/* bytes 60..63: user_version, 68..71: application_id */
-	if (n < (ssize_t)sizeof(head) || memcmp(head, "SQLite format 3", 16) ||
-	    be32(head + 68) != SCHEMA_APP_ID)
+	/* bytes 40..43: schema cookie, 60..63: user_version, 68..71: application_id */
+	ours = n == (ssize_t)sizeof(head) && !memcmp(head, "SQLite format 3", 16);
+	if (ours && !be32(head + 68) && !be32(head + 40))
+		return 0; /* a database without a table: of a writer killed in its first moment */
+	if (!ours || be32(head + 68) != SCHEMA_APP_ID)
 		return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
 				  "%s: not a silentpin recording: name another file", path);
 	if (be32(head + 60) != SCHEMA_VERSION)

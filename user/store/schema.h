@@ -49,8 +49,8 @@ int lock_take(int fd, off_t byte, bool exclusive); /* -EAGAIN: another holds it;
 int lock_drop(int fd, off_t byte);
 bool lock_held(int fd, off_t byte, bool exclusive); /* would lock_take fail now? */
 
-/* "PATH", its first bytes read: 0 an empty file, 1 a recording of our version; else -errno and err
- * (directory, special file, no database, no recording, other version). */
+/* "PATH", its first bytes read: 0 an empty file or database, 1 a recording of our version; else
+ * -errno and err (directory, special file, no database, no recording, other version). */
 int schema_recognise(int fd, const char *path, struct sp_err *err);
 /* PATH and what SQLite says, as one line; -errno for rc. */
 int schema_error(const char *path, sqlite3 *db, int rc, const char *doing, struct sp_err *err);
