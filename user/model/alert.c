@@ -20,7 +20,7 @@ static void current_verdict(struct model *m, struct life *l)
 			c.op = NULL;
 		c.cause = s->cause;
 		c.conf = s->conf;
-		c.pin = s->pin;
+		c.pin = (int)s->pin;
 	}
 	verdict_words(m, l, &c, m->now, &m->verdict);
 }

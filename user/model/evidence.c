@@ -332,6 +332,8 @@ static void say_doubts(struct scene *s)
 
 	if (l->late)
 		say(s, true, "first seen half-way: what came before the watch is not known");
+	if (l->straggles)
+		say(s, true, "the room's previous life had just ended well: this may be its rest");
 	if (l->uncertain)
 		say(s, true, "events were lost while this life was open");
 	if (l->blurred && s->c->cause == CAUSE_QUORUM_INCOMPLETE)

@@ -204,6 +204,7 @@ struct life *life_open(struct model *m, struct room *r, struct proc *p, bool lat
 	l->stage = STAGE_BOOTSTRAP;
 	l->late = l->arrived = late;
 	l->blurred = p->gap_ns && m->now - p->gap_ns < ATTACH_BLUR_NS;
+	l->straggles = late && r->done_ns && m->now - r->done_ns < STRAGGLE_NS;
 	l->fake = profile_room_is_fake(m->cfg.profile, r->name);
 	link_life(l, r, p);
 	if (r->first != l)
@@ -258,6 +259,7 @@ void life_end(struct model *m, struct life *l, enum sp_outcome outcome)
 	if (l->stuck)
 		stall_clear(m, l);
 	if (outcome == OUTCOME_DONE) {
+		l->room->done_ns = m->now;
 		flow_push(m, &l->proc->flow, l->id, m->now);
 		note_reuse(m, l);
 	}

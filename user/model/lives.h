@@ -51,6 +51,9 @@
 /* A room that opens this soon after the attach may have been announced before it: the ranks of one
  * decode instance announce within milliseconds of each other. */
 #define ATTACH_BLUR_NS (NS_S / 5)
+/* Operations for a room this soon after its life ended well are most likely that life's own, more
+ * than was asked for: they open a life, which is doubted. */
+#define STRAGGLE_NS NS_S
 /* A rule that names a room's thread is believed after it has held for so many rooms, see learn.c.
  * Servers have up to 16 such threads. */
 #define LEARN_MIN    8u
@@ -134,7 +137,9 @@ struct agent {
 	struct flow flow;      /* by order of posting: completions of operations to it */
 	uint64_t posted, over; /* operations ever posted to it; of these, no longer in progress */
 	struct worker *worker; /* who served its latest room; referenced */
+	struct agent *iprev, *inext;
 	uint32_t refs;
+	bool idle;
 };
 
 /* ---- rooms and lives ---------------------------------------------------------------------- */
@@ -144,6 +149,7 @@ struct room {
 	struct life *first;         /* open lives, oldest first */
 	struct room *iprev, *inext; /* idle rooms, longest idle first */
 	uint64_t abort_ns;          /* an abort without a life, 0: none */
+	uint64_t done_ns;           /* its latest life to end well did so then */
 	uint32_t nlives;            /* lives so far */
 	uint32_t refs;              /* lives and operations that name it */
 	uint32_t nopen;
@@ -237,7 +243,7 @@ struct life {
 	uint16_t ngroups, nsplit;
 	int32_t quorum; /* peers it waits for, -1 unknown */
 	uint8_t stage;
-	bool late, uncertain, fake, arrived, waits, deferred, ever_stuck, blurred;
+	bool late, uncertain, fake, arrived, waits, deferred, ever_stuck, blurred, straggles;
 	struct need_count {
 		uint16_t seen, done;
 	} need[]; /* one for each need of the profile */
@@ -308,6 +314,7 @@ struct model {
 	struct agent *agents;
 	struct worker *workers;
 	struct room *idle_first, *idle_last;
+	struct agent *guest_first, *guest_last; /* agents that no life knows, longest first */
 	struct stuck *doubt_first, *doubt_last;
 	struct timer *heap;
 	uint32_t nheap, heap_cap;
@@ -358,6 +365,7 @@ void life_forget(struct model *m, struct life *l);
 
 /* peer.c */
 struct agent *agent_get(struct model *m, uint32_t pid, const struct sp_event *ev);
+void agent_ref(struct model *m, struct agent *a);
 void agent_unref(struct model *m, struct agent *a);
 void agent_drop_pid(struct model *m, uint32_t pid);
 struct agent *life_agent(const struct life *l);

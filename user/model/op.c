@@ -298,7 +298,7 @@ int op_create(struct model *m, struct life *l, const struct sp_event *ev)
 	worker_ref(w);
 	o->agent = life_agent(l);
 	if (o->agent)
-		o->agent->refs++;
+		agent_ref(m, o->agent);
 	o->lnext = l->ops;
 	l->ops = o;
 	m->nops++;

@@ -30,7 +30,7 @@ struct op *op_find(const struct model *m, uint32_t pid, uint64_t handle)
 static int grow(struct model *m)
 {
 	uint32_t size = m->optab_size ? m->optab_size * 2 : FIRST_SIZE;
-	struct op **tab = mem_new(m, size * sizeof(*tab));
+	struct op **tab = mem_new(m, size * sizeof(void *));
 
 	if (!tab)
 		return -ENOMEM;
@@ -79,7 +79,7 @@ void optab_remove(struct model *m, struct op *o)
 
 void optab_free(struct model *m)
 {
-	mem_free(m, m->optab, m->optab_size * sizeof(*m->optab));
+	mem_free(m, m->optab, m->optab_size * sizeof(void *));
 	m->optab = NULL;
 	m->optab_size = 0;
 }

@@ -17,37 +17,41 @@ static size_t agent_key_fill(struct agent_key *k, uint32_t pid, const char *id)
 	return offsetof(struct agent_key, id) + len;
 }
 
+static void idle_remove(struct model *m, struct agent *a)
+{
+	if (!a->idle)
+		return;
+	if (a->iprev)
+		a->iprev->inext = a->inext;
+	else
+		m->guest_first = a->inext;
+	if (a->inext)
+		a->inext->iprev = a->iprev;
+	else
+		m->guest_last = a->iprev;
+	a->idle = false;
+}
+
+static void idle_append(struct model *m, struct agent *a)
+{
+	a->inext = NULL;
+	a->iprev = m->guest_last;
+	if (a->iprev)
+		a->iprev->inext = a;
+	else
+		m->guest_first = a;
+	m->guest_last = a;
+	a->idle = true;
+}
+
 static void agent_free(struct model *m, struct agent *a)
 {
+	idle_remove(m, a);
 	HASH_DELETE(hh, m->agents, a);
 	if (a->worker)
 		worker_unref(m, a->worker);
 	flow_free(m, &a->flow);
 	mem_free(m, a, sizeof(*a));
-}
-
-static size_t key_len(const struct agent_key *k)
-{
-	return offsetof(struct agent_key, id) + strlen(k->id);
-}
-
-/* Too many names: forget one that no open life knows. The ones in use go to the end of the line, so
- * that a short look is enough. */
-static void agent_make_room(struct model *m)
-{
-	int look = 64;
-
-	while (m->agents && look--) {
-		struct agent *a = m->agents;
-		size_t len = key_len(&a->key);
-
-		if (!a->refs) {
-			agent_free(m, a);
-			return;
-		}
-		HASH_DELETE(hh, m->agents, a);
-		HASH_ADD_KEYPTR(hh, m->agents, &a->key, len, a);
-	}
 }
 
 /* The agent of an announcement or registration; a peer without a name is its address. */
@@ -59,8 +63,8 @@ struct agent *agent_get(struct model *m, uint32_t pid, const struct sp_event *ev
 
 	HASH_FIND(hh, m->agents, &key, len, a);
 	if (!a) {
-		if (HASH_COUNT(m->agents) >= MAX_AGENTS)
-			agent_make_room(m);
+		if (HASH_COUNT(m->agents) >= MAX_AGENTS && m->guest_first)
+			agent_free(m, m->guest_first);
 		a = mem_new(m, sizeof(*a));
 		if (!a)
 			return NULL;
@@ -71,17 +75,24 @@ struct agent *agent_get(struct model *m, uint32_t pid, const struct sp_event *ev
 			mem_free(m, a, sizeof(*a));
 			return NULL;
 		}
+		idle_append(m, a);
 	}
 	if (ev->peer[0])
 		snprintf(a->peer, sizeof(a->peer), "%s", ev->peer);
 	return a;
 }
 
+void agent_ref(struct model *m, struct agent *a)
+{
+	idle_remove(m, a);
+	a->refs++;
+}
+
+/* Kept after the last life, within a bound: it remembers which thread served the peer. */
 void agent_unref(struct model *m, struct agent *a)
 {
-	/* kept after the last life: it remembers which thread served the peer */
-	if (!--a->refs && HASH_COUNT(m->agents) > MAX_AGENTS)
-		agent_free(m, a);
+	if (!--a->refs)
+		idle_append(m, a);
 }
 
 void agent_drop_pid(struct model *m, uint32_t pid)
@@ -145,7 +156,7 @@ int life_announce(struct model *m, struct life *l, struct agent *a, const struct
 	p = &l->peers[l->npeers++];
 	p->agent = a;
 	p->flags = ev->flags & EV_NODATA ? PEER_NODATA : 0;
-	a->refs++;
+	agent_ref(m, a);
 	m->npeers++;
 	if (!p->flags)
 		l->ndata++;

@@ -27,6 +27,7 @@ static size_t key_fill(struct key *k, uint32_t pid, const char *name)
 {
 	size_t len = strnlen(name, SP_ROOM_MAX - 1);
 
+	memset(k, 0, sizeof(*k));
 	k->pid = pid;
 	memcpy(k->name, name, len);
 	return len;

@@ -100,7 +100,7 @@ static int route_announce(struct model *m, struct proc *p, const struct sp_event
 	w->announces = true;
 	p->boot_dead_ns = 0;
 	/* opening a life may forget others, and with them what only they refer to */
-	a->refs++;
+	agent_ref(m, a);
 	room_ref(m, r);
 	rc = announce(m, p, r, a, ev);
 	room_unref(m, r);

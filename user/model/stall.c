@@ -224,7 +224,7 @@ void stall_prepare(struct model *m, const struct life *l)
 		c.op = NULL;
 	c.cause = s->best_cause;
 	c.conf = s->best_conf;
-	c.pin = s->best_pin;
+	c.pin = (int)s->best_pin;
 	verdict_words(m, l, &c, m->now, &m->withdrawn);
 	m->prepared = l;
 }

@@ -138,11 +138,27 @@ void worker_let_go(struct op *o)
 		w->busy->wprev = o->wprev;
 }
 
-/* w creates its first operation for l: from now on it is l's thread. */
+/* It works on one batch at a time: what it still held for others, it has given up (a transfer that
+ * was aborted, say), and nobody waits behind that. */
+static void move_on(struct model *m, struct worker *w, const struct life *l)
+{
+	struct op *next;
+
+	for (struct op *o = w->busy; o; o = next) {
+		next = o->wnext;
+		if (o->orphan)
+			op_free(m, o);
+		else if (o->life != l)
+			worker_let_go(o);
+	}
+}
+
+/* w creates an operation for l: from now on it is l's thread. */
 void worker_serves(struct model *m, struct worker *w, struct life *l)
 {
 	bool first = !l->worker;
 
+	move_on(m, w, l);
 	if (!w->posts) {
 		w->posts = true;
 		w->proc->nposters++;
