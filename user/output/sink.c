@@ -31,6 +31,7 @@ struct sink {
 	size_t bytes; /* queued, the line being written included */
 	uint64_t dropped;
 	bool stop, dead, started;
+	bool done, abandoned; /* the thread has ended; it is the thread that frees s */
 	pthread_t thread;
 };
 
@@ -55,9 +56,17 @@ static int write_all(int fd, const char *text, size_t len)
 	return 0;
 }
 
+static void destroy(struct sink *s)
+{
+	pthread_cond_destroy(&s->cond);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
 static void *sink_main(void *arg)
 {
 	struct sink *s = arg;
+	bool abandoned;
 
 	pthread_mutex_lock(&s->lock);
 	for (;;) {
@@ -86,7 +95,11 @@ static void *sink_main(void *arg)
 		s->bytes -= l->len;
 		free(l);
 	}
+	s->done = true;
+	abandoned = s->abandoned;
 	pthread_mutex_unlock(&s->lock);
+	if (abandoned)
+		destroy(s);
 	return NULL;
 }
 
@@ -165,10 +178,19 @@ void sink_close(struct sink *s)
 	pthread_cond_signal(&s->cond);
 	pthread_mutex_unlock(&s->lock);
 	if (s->started && pthread_timedjoin_np(s->thread, NULL, &ts)) {
-		pthread_detach(s->thread); /* it sits in a write that may never end, and in s */
-		return;
+		pthread_t thread = s->thread;
+		bool done;
+
+		/* it sits in a write that may never end */
+		pthread_mutex_lock(&s->lock);
+		done = s->done;
+		s->abandoned = !done;
+		pthread_mutex_unlock(&s->lock);
+		if (!done) {
+			pthread_detach(thread);
+			return;
+		}
+		pthread_join(thread, NULL);
 	}
-	pthread_cond_destroy(&s->cond);
-	pthread_mutex_destroy(&s->lock);
-	free(s);
+	destroy(s);
 }
