@@ -4,12 +4,12 @@
 #define SP_EMIT_BPF_H
 
 /* Waking the reader costs the traced process 8 to 15 us: only when much is waiting. The reader
- * looks by itself every 10 ms. */
+ * looks by itself every 10 ms. Asking how much costs 20 ns: only every 64th record does. */
 static __always_inline void sp_submit(struct sp_rec_hit *rec)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP;
 
-	if (bpf_ringbuf_query(&sp_ring, BPF_RB_AVAIL_DATA) >= sp_wake_backlog)
+	if (!(rec->h.seq & 63) && bpf_ringbuf_query(&sp_ring, BPF_RB_AVAIL_DATA) >= sp_wake_backlog)
 		flags = BPF_RB_FORCE_WAKEUP;
 	bpf_ringbuf_submit(rec, flags);
 }
@@ -30,14 +30,31 @@ static __always_inline void sp_rec_head(struct sp_rec_hit *rec, __u64 seq, __u16
 	rec->h.pad = 0;
 }
 
+#define SP_LEN_UNSET_4 ((__u64)(__u16)SP_LEN_UNSET * 0x0001000100010001ull)
+
+static __always_inline void sp_args_unset(struct sp_rec_hit *rec)
+{
+	sp_word *len = (sp_word *)rec->len, *alt = (sp_word *)rec->alt;
+
+	for (int i = 0; i < SP_MAX_ARGS; i++)
+		rec->val[i] = 0;
+	len[0] = SP_LEN_UNSET_4; /* four at a time */
+	len[1] = SP_LEN_UNSET_4;
+	*alt = 0;
+}
+
 /* One argument by one program. Its len, or the error. */
 static __always_inline long sp_arg_put(const struct sp_fetch *f, struct sp_call *c,
 				       struct sp_dst *d, __u64 *val)
 {
-	if (f->type < SP_T_STRING)
+	if (f->flags & SP_F_MEM && f->type < SP_T_STRING)
 		return sp_scalar(f, c, val);
-	if (sp_eval(f, c, val))
+	if (sp_value(f, c, val))
 		return -SP_EFAULT;
+	if (f->type < SP_T_STRING) {
+		*val = sp_extend(f->type, *val);
+		return 0;
+	}
 	return sp_composite(f, *val + f->off, d, val);
 }
 
@@ -81,6 +98,16 @@ static __always_inline void sp_args_put(const struct sp_probe *p, struct sp_call
 	rec->h.pad = 0;
 }
 
+/* The ring is larger than the caches: ask early for the lines that a text will be written to (a
+ * hit with a text takes 30 ns less so). */
+static __always_inline void sp_warm(struct sp_rec_hit *rec)
+{
+	if (!rec)
+		return;
+	*(volatile char *)rec->data = 0;
+	*(volatile char *)(rec->data + 64) = 0;
+}
+
 /* A hit of probe idx; fr: the frame that it is, for SP_P_FRAMES. */
 static __noinline void sp_emit(const struct sp_probe *p, __u32 idx, struct sp_call *c,
 			       __u64 pid_tgid, const struct sp_frame *fr)
@@ -94,6 +121,7 @@ static __noinline void sp_emit(const struct sp_probe *p, __u32 idx, struct sp_ca
 		d.cap = SP_DATA_MEDIUM;
 		d.rec = bpf_ringbuf_reserve(&sp_ring,
 					    sizeof(*d.rec) + SP_DATA_MEDIUM + SP_DATA_SLACK, 0);
+		sp_warm(d.rec);
 	} else {
 		d.cap = SP_DATA_LARGE;
 		d.rec = bpf_ringbuf_reserve(&sp_ring,
@@ -103,15 +131,11 @@ static __noinline void sp_emit(const struct sp_probe *p, __u32 idx, struct sp_ca
 		sp_count(SP_C_RING_FULL);
 		return;
 	}
+	sp_args_unset(d.rec);
 	sp_rec_head(d.rec, seq, SP_REC_HIT, pid_tgid);
 	d.rec->h.probe = idx;
 	d.rec->h.nargs = p->nargs;
 	d.rec->h.ndata = p->size_class;
-	for (int i = 0; i < SP_MAX_ARGS; i++) {
-		d.rec->val[i] = 0;
-		d.rec->len[i] = SP_LEN_UNSET;
-		d.rec->alt[i] = 0;
-	}
 	if (p->flags & SP_P_FRAMES) {
 		d.rec->h.flags = fr->flags;
 		d.rec->h.frame = fr->index;
@@ -119,7 +143,6 @@ static __noinline void sp_emit(const struct sp_probe *p, __u32 idx, struct sp_ca
 	}
 	sp_args_put(p, c, &d);
 	sp_submit(d.rec);
-	sp_count(SP_C_HITS);
 }
 
 #endif

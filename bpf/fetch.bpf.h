@@ -126,6 +126,17 @@ __noinline int sp_eval(const struct sp_fetch *f, const struct sp_call *c, __u64 
 	return 0;
 }
 
+/* The same; most programs are no more than an argument in a register. */
+static __always_inline int sp_value(const struct sp_fetch *f, const struct sp_call *c, __u64 *out)
+{
+	__u32 n = (__u32)f->op[0].n - 1;
+
+	if (f->nops != 1 || f->op[0].code != SP_OP_ARG || n >= SP_NREG)
+		return sp_eval(f, c, out);
+	*out = c->arg[n];
+	return 0;
+}
+
 /* Bring v to the width and sign of a scalar type. */
 static __always_inline __u64 sp_extend(__u8 type, __u64 v)
 {
@@ -224,10 +235,10 @@ static __always_inline long sp_composite(const struct sp_fetch *f, __u64 obj, st
 					 __u64 *full)
 {
 	bool string = f->type == SP_T_STRING;
-	struct sp_bytes b = {};
+	struct sp_bytes b = {.data = obj, .size = f->max};
 	long got;
 
-	if (sp_locate(f, obj, &b))
+	if (!string && f->type != SP_T_BYTES && sp_locate(f, obj, &b))
 		return -SP_EFAULT;
 	*full = b.size;
 	if (!b.size)

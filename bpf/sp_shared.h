@@ -207,7 +207,6 @@ enum sp_counter {
 	SP_C_SAVE_FULL,     /* entries not saved: map full */
 	SP_C_POLL_FULL,
 	SP_C_FRAME_FULL,
-	SP_C_HITS,           /* probe hits that reached the end of their program */
 	SP_C_FRAMES_DROPPED, /* frames of messages that no pattern wants */
 	SP_C_MAX,
 };
