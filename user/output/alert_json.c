@@ -82,7 +82,7 @@ char *alert_json(const struct model_alert *a, const struct alert_env *env)
 		rc = add_what(j, a);
 		break;
 	default:
-		rc = add_life(j, a) || add_outcome(j, a);
+		rc = !a->life || add_life(j, a) || add_outcome(j, a);
 	}
 	if (rc) {
 		json_decref(j);

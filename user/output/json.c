@@ -41,7 +41,9 @@ json_t *out_json_count(uint64_t n)
 
 json_t *out_json_seconds(uint64_t ns)
 {
-	return json_real((double)(ns / 100000000) / 10);
+	uint64_t tenths = ns / 100000000;
+
+	return json_real((double)tenths / 10);
 }
 
 json_t *out_json_pin(int pin)

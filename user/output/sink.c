@@ -134,12 +134,12 @@ static bool start(struct sink *s)
 void sink_write(struct sink *s, const char *text)
 {
 	size_t len = strlen(text);
-	struct line *l = malloc(sizeof(*l) + len);
+	struct line *l = malloc(sizeof(*l) + len + 1);
 
 	if (l) {
 		l->next = NULL;
 		l->len = len;
-		memcpy(l->text, text, len);
+		memcpy(l->text, text, len + 1);
 	}
 	pthread_mutex_lock(&s->lock);
 	if (!l || s->dead || s->bytes + len > QUEUE_BYTES || (!s->started && !start(s))) {

@@ -5,6 +5,8 @@
 #include "store/buffer.h"
 #include "store/store.h"
 
+#define PLACE_BYTES sizeof(void *) /* of one element of batch.ev */
+
 bool seqs_add(struct seqs *s, uint64_t seq)
 {
 	uint64_t delta = seq - s->last;
@@ -124,7 +126,7 @@ void batch_free_events(struct batch *b, size_t upto)
 {
 	for (; b->head < upto; b->head++) {
 		free_event(b, b->head);
-		b->bytes -= sizeof(*b->ev); /* the place counts even when its event was dropped */
+		b->bytes -= PLACE_BYTES; /* the place counts even when its event was dropped */
 	}
 }
 
@@ -153,13 +155,13 @@ static bool grow_events(struct batch *b)
 	if (b->n < b->cap)
 		return true;
 	if (b->head > b->cap / 2) {
-		memmove(b->ev, b->ev + b->head, (b->n - b->head) * sizeof(*ev));
+		memmove(b->ev, b->ev + b->head, (b->n - b->head) * PLACE_BYTES);
 		b->base += b->head;
 		b->n -= b->head;
 		b->head = 0;
 		return true;
 	}
-	ev = realloc(b->ev, cap * sizeof(*ev));
+	ev = realloc(b->ev, cap * PLACE_BYTES);
 	if (!ev)
 		return false;
 	b->ev = ev;
@@ -212,7 +214,7 @@ bool batch_event(struct batch *b, const struct sp_event *ev, uint64_t ns, uint64
 		at += len[i] + 1;
 	}
 	b->ev[b->n++] = p;
-	b->bytes += event_bytes(p) + sizeof(*b->ev);
+	b->bytes += event_bytes(p) + PLACE_BYTES;
 	return true;
 }
 

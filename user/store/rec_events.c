@@ -158,8 +158,11 @@ static int all_events(struct recording *r,
 		const struct known_life *l = row ? find_life(&known, row) : NULL;
 
 		take_event(st, &ev);
-		if (l && !ev.room[0])
-			strcpy(ev.room, known.names + l->room);
+		if (l && known.names && !ev.room[0]) {
+			const char *name = known.names + l->room;
+
+			memcpy(ev.room, name, strlen(name) + 1); /* it came from such a field */
+		}
 		if (!fn(ctx, &ev, l ? l->life : 0))
 			break;
 	}

@@ -163,7 +163,7 @@ static int drop_loose(struct writer *w, uint64_t excess)
 static int drop_sessions(struct writer *w)
 {
 	char sql[512];
-	int before = sqlite3_total_changes(w->db);
+	int before;
 
 	snprintf(sql, sizeof(sql),
 		 "CREATE TEMP TABLE IF NOT EXISTS old(id INTEGER PRIMARY KEY);"

@@ -219,7 +219,7 @@ static char *immutable_uri(const char *path)
 	for (; *path; path++)
 		at += (size_t)sprintf(uri + at, strchr(plain, *path) ? "%c" : "%%%02x",
 				      (unsigned char)*path);
-	strcpy(uri + at, "?immutable=1");
+	sprintf(uri + at, "?immutable=1");
 	return uri;
 }
 

@@ -463,11 +463,12 @@ void store_stats(const struct store *s, struct store_stats *st)
 /* Write all there is, trying again once what has failed. Lock held. */
 static int write_all(struct store *s, const struct timespec *until)
 {
-	int rc = wait_idle(s, until);
-
+	(void)wait_idle(s, until);
 	if (s->busy)
 		return -ETIMEDOUT;
 	if (s->back) {
+		int rc;
+
 		kick(s);
 		rc = wait_idle(s, until);
 		if (s->busy || s->back)

@@ -137,11 +137,13 @@ static int create_tables(struct writer *w)
 
 static void boot_id(char buf[64])
 {
-	__fclose FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 
-	buf[0] = '\0';
-	if (f && fgets(buf, 64, f))
-		buf[strcspn(buf, "\n")] = '\0';
+	if (!f || !fgets(buf, 64, f))
+		buf[0] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+	if (f)
+		fclose(f);
 }
 
 static int bind_safe(sqlite3_stmt *st, int i, const char *text)
