@@ -114,7 +114,9 @@ static int open_db(struct recording *r, struct sp_err *err)
 	bool immutable = is_immutable(r);
 	int rc = begin(r, immutable, err);
 
-	if (immutable || (rc != -ENOENT && rc != -EACCES) || lock_held(r->fd, LOCK_WRITER, false))
+	bool closed = rc == -ENOENT || rc == -EACCES || rc == -ENOLCK;
+
+	if (immutable || !closed || lock_held(r->fd, LOCK_WRITER, false))
 		return rc;
 	/* a rollback journal is used only while a file is created */
 	if (has_content(r->path, "-journal"))

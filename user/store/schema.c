@@ -157,6 +157,8 @@ int schema_errno(int rc)
 		return -EACCES;
 	case SQLITE_CANTOPEN:
 		return -ENOENT;
+	case SQLITE_PROTOCOL: /* the WAL's index is unfinished and may not be written */
+		return -ENOLCK;
 	case SQLITE_NOTADB:
 	case SQLITE_CORRUPT:
 		return -EBADMSG;
