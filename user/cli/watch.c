@@ -200,7 +200,8 @@ static int start(struct watch *w, const char *options, struct sp_err *err)
 		return rc;
 	w->env = (struct alert_env){.profile = w->profile->name,
 				    .utc_offset_ns = utc_offset_ns(),
-				    .color = !w->o.json && isatty(STDOUT_FILENO)};
+				    .color = !w->o.json && isatty(STDOUT_FILENO) &&
+					     !getenv("NO_COLOR")};
 	w->start_ns = mono_ns();
 	w->out = sink_open(STDOUT_FILENO);
 	if (!w->out)
