@@ -23,7 +23,8 @@ def wait_for(cond, timeout=20.0, what="condition", every=0.02):
         if got:
             return got
         if time.monotonic() > end:
-            raise AssertionError(f"timed out after {timeout * SLOW:.0f} s waiting for {what}")
+            raise AssertionError(f"timed out after {timeout * SLOW:.0f} s waiting for "
+                                 f"{what() if callable(what) else what}")
         time.sleep(every)
 
 
@@ -80,7 +81,7 @@ class Watch:
                     return True
                 raise AssertionError(f"silentpin ended with {self.p.returncode}: {self.err}")
             return False
-        wait_for(seen, timeout, f"'{text}' on stderr; so far {self.err}")
+        wait_for(seen, timeout, lambda: f"'{text}' on stderr; so far {self.err}")
 
     def of_type(self, kind):
         return [a for a in list(self.alerts) if a["type"] == kind]
@@ -90,7 +91,7 @@ class Watch:
 
     def wait_alert(self, pred, timeout=20, what="alert"):
         return wait_for(lambda: next((a for a in list(self.alerts) if pred(a)), None), timeout,
-                        f"{what}; alerts so far: {self.alerts}; stderr: {self.err[-5:]}")
+                        lambda: f"{what}; alerts so far: {self.alerts}; stderr: {self.err[-5:]}")
 
     def wait_stuck(self, room, timeout=20):
         return self.wait_alert(lambda a: a["type"] == "stuck" and a["room"] == str(room), timeout,

@@ -10,7 +10,8 @@
 #include "output/output.h"
 #include "store/store.h"
 
-#define WATCH_MAX_PIDS 64
+#define WATCH_MAX_PIDS   64
+#define WATCH_MAX_PROBED 256
 
 struct watch_opts {
 	pid_t pids[WATCH_MAX_PIDS];
@@ -42,8 +43,9 @@ struct watch {
 	bool child_runs;
 	uint64_t start_ns, next_find_ns, next_tick_ns, next_flush_ns, last_turn_ns;
 	uint64_t store_failures, store_lost, sink_dropped; /* told so far */
-	size_t stuck_at_exit; /* stuck lives of targets that have exited */
-	int attached_ever;
+	size_t stuck_at_exit;              /* stuck lives of targets that have exited */
+	uint32_t probed[WATCH_MAX_PROBED]; /* pids with a probe in place */
+	int nprobed;
 	uint64_t rooms, ended_done, ended_failed;
 };
 

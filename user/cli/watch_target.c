@@ -14,14 +14,37 @@
 #define FIND_EVERY_NS (1 * NS_PER_SEC)
 
 static const char *const notice_kind[] = {
-	[NOTICE_ATTACHED] = "attached", [NOTICE_LIB] = "lib",       [NOTICE_FORK] = "fork",
+	[NOTICE_ATTACHED] = "attached", [NOTICE_LIB] = "lib",       [NOTICE_FORK] = "attached",
 	[NOTICE_EXEC] = "exec",         [NOTICE_EXITED] = "exited",
 };
 
+/* Is this the first time that probes are in place in pid? */
+static bool first_probes(struct watch *w, uint32_t pid)
+{
+	for (int i = 0; i < w->nprobed; i++)
+		if (w->probed[i] == pid)
+			return false;
+	if (w->nprobed < WATCH_MAX_PROBED)
+		w->probed[w->nprobed++] = pid;
+	return true;
+}
+
+static void forget_probes(struct watch *w, uint32_t pid)
+{
+	for (int i = 0; i < w->nprobed; i++)
+		if (w->probed[i] == pid)
+			w->probed[i--] = w->probed[--w->nprobed];
+}
+
 static void notice_event(struct watch *w, const struct attach_notice *n)
 {
+	const char *kind = notice_kind[n->what];
 	struct sp_event ev;
 
+	if (n->what == NOTICE_EXITED)
+		forget_probes(w, n->pid);
+	else if (first_probes(w, n->pid))
+		kind = notice_kind[NOTICE_ATTACHED];
 	sp_event_init(&ev);
 	ev.ns = n->ns;
 	ev.pid = n->pid;
@@ -30,7 +53,7 @@ static void notice_event(struct watch *w, const struct attach_notice *n)
 	ev.code = n->n;
 	if (n->gap)
 		ev.flags |= EV_GAP;
-	snprintf(ev.kind, sizeof(ev.kind), "%s", notice_kind[n->what]);
+	snprintf(ev.kind, sizeof(ev.kind), "%s", kind);
 	snprintf(ev.note, sizeof(ev.note), "%.*s", (int)sizeof(ev.note) - 1, n->text);
 	collect_inject(w->collect, &ev);
 }
@@ -41,11 +64,13 @@ static void on_notice(void *ctx, const struct attach_notice *n)
 
 	switch (n->what) {
 	case NOTICE_ATTACHED:
-		w->attached_ever += n->n > 0;
+		if (!n->n) { /* a command before its exec */
+			pr_debug("pid %u: watched, no probe in place yet", n->pid);
+			return;
+		}
 		pr_info("pid %u: %d probes in place: %s", n->pid, n->n, n->text);
 		break;
 	case NOTICE_LIB:
-		w->attached_ever++;
 		pr_info("pid %u: probes in place in %s%s", n->pid, n->text,
 			n->gap ? " (what it did before this moment was not seen)" : "");
 		break;
@@ -56,10 +81,16 @@ static void on_notice(void *ctx, const struct attach_notice *n)
 		pr_info("pid %u: exited", n->pid);
 		break;
 	case NOTICE_EXEC:
-		pr_info("pid %u: runs another program now", n->pid);
+		forget_probes(w, n->pid);
+		pr_debug("pid %u: runs another program now", n->pid);
 		return; /* the kernel's own record of it is the event */
 	case NOTICE_FORK:
-		pr_debug("pid %u: new child of %u", n->pid, n->ppid);
+		if (!n->n) { /* nothing to see in it yet, and perhaps never */
+			pr_debug("pid %u: new child of %u", n->pid, n->ppid);
+			return;
+		}
+		pr_info("pid %u: %d probes in place: new child of %u: %s", n->pid, n->n, n->ppid,
+			n->text);
 		break;
 	}
 	notice_event(w, n);
