@@ -196,9 +196,10 @@ __noinline int sp_scalar(const struct sp_fetch *f, const struct sp_call *c, __u6
 
 /*
  * Copy n bytes (or a string of at most n with its NUL) from the target to data[at]. The verifier
- * cannot relate two variables, so at + n <= size is shown to it one width at a time: in each class
- * of widths, at is checked against the size less the widest. The record has SP_DATA_SLACK bytes
- * more than its class, so that the rounding never refuses what fits.
+ * cannot relate two variables, so at + n <= size is shown to it one width at a time: for each
+ * width, at is checked against the size less the width. The record has SP_DATA_SLACK bytes more
+ * than its class, so that the rounding never refuses what fits: two widths for a slack of half the
+ * largest slot (more widths, less slack, and a longer verification).
  */
 #define SP_WIDTH(w)                                                                                \
 	if (max <= (w)) {                                                                          \
@@ -214,13 +215,7 @@ static __always_inline long sp_copy(struct sp_dst *d, __u32 at, __u32 max, __u64
 		return -SP_E2BIG;
 	if (n > max)
 		n = max;
-	SP_WIDTH(32)
-	SP_WIDTH(64)
-	SP_WIDTH(96)
 	SP_WIDTH(128)
-	SP_WIDTH(160)
-	SP_WIDTH(192)
-	SP_WIDTH(224)
 	SP_WIDTH(256)
 	return -SP_E2BIG;
 	asm volatile("" : "+r"(at), "+r"(n));

@@ -23,11 +23,13 @@ struct sp_frame {
 	__u8 fetch; /* the fetch program it came from */
 };
 
-/* The program that produces an argument: the first alternative. */
-static __always_inline __u32 sp_fetch_of(const struct sp_probe *p, __u32 arg)
+/* The program that produces an argument: the first alternative; SP_MAX_FETCH when there is none. */
+__noinline int sp_fetch_of(const struct sp_probe *p, __u32 arg)
 {
 	__u32 i;
 
+	if (!p)
+		return SP_MAX_FETCH;
 	for (i = 0; i < SP_MAX_FETCH; i++)
 		if (i < p->nfetch && p->fetch[i].arg == arg && !(p->fetch[i].flags & SP_F_COND))
 			break;

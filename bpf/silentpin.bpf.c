@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * The kernel side: one program for every uprobe and one for every uretprobe. What to do at a site
- * is in the cookie of its attachment (SP_COOKIE) and in the map sp_probes; nothing here knows any
- * library.
+ * The kernel side: one program for every uprobe and every uretprobe. What to do at a site is in the
+ * cookie of its attachment (SP_COOKIE) and in the map sp_probes; nothing here knows any library.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -42,17 +41,18 @@ int hit(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx), pid_tgid;
 	__u32 idx = SP_COOKIE_PROBE(cookie), site = SP_COOKIE_SITE(cookie);
 	const struct sp_probe *p = bpf_map_lookup_elem(&sp_probes, &idx);
+	bool at_return = site >= SP_SITE_RETURN;
 	struct sp_call c = {};
 
 	if (!p)
 		return 0;
 	c.ret = sp_reg_ret(ctx);
 	/* The first look of all: some functions answer "nothing" 60,000 times a second. */
-	if (site == SP_SITE_RET && p->flags & SP_P_DROP_NEGATIVE && (__s32)c.ret < 0)
+	if (at_return && p->flags & SP_P_DROP_NEGATIVE && (__s32)c.ret < 0)
 		return 0;
 	pid_tgid = sp_pid_tgid();
-	if (site == SP_SITE_RET) {
-		c.sp = sp_reg_sp(ctx);
+	if (at_return) {
+		c.sp = sp_reg_sp(ctx) - (site == SP_SITE_RETURN ? SP_RET_POP : 0);
 		if (p->nsaved && !sp_call_saved(pid_tgid, idx, &c))
 			return 0;
 	} else {
@@ -62,21 +62,5 @@ int hit(struct pt_regs *ctx)
 			return 0;
 		}
 	}
-	return sp_event(p, idx, &c, pid_tgid, site == SP_SITE_RET);
-}
-
-SEC("uretprobe")
-int hit_return(struct pt_regs *ctx)
-{
-	__u32 idx = SP_COOKIE_PROBE(bpf_get_attach_cookie(ctx));
-	const struct sp_probe *p = bpf_map_lookup_elem(&sp_probes, &idx);
-	struct sp_call c = {.ret = sp_reg_ret(ctx), .sp = sp_reg_sp(ctx) - SP_RET_POP};
-	__u64 pid_tgid;
-
-	if (!p || (p->flags & SP_P_DROP_NEGATIVE && (__s32)c.ret < 0))
-		return 0;
-	pid_tgid = sp_pid_tgid();
-	if (p->nsaved && !sp_call_saved(pid_tgid, idx, &c))
-		return 0;
-	return sp_event(p, idx, &c, pid_tgid, true);
+	return sp_event(p, idx, &c, pid_tgid, at_return);
 }

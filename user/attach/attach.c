@@ -82,7 +82,7 @@ void attach_close(struct attach *a)
 		free(w->lib);
 		watched_free(w);
 	}
-	links_close_all(&all, 1);
+	links_close_all(&all);
 	for (int i = 0; i < a->nplan; i++)
 		plan_free(a->plan[i]);
 	bpfload_close(&a->bpf);

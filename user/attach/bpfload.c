@@ -51,14 +51,6 @@ static int choose_backend(enum attach_backend force, struct attach_features *f, 
 			  f->why_multi, f->why_perf);
 }
 
-static bool has_returns(const struct profile *p)
-{
-	for (int i = 0; i < p->nprobes; i++)
-		if (p->probes[i].on == ON_RETURN)
-			return true;
-	return false;
-}
-
 static int configure(struct silentpin_bpf *skel, const struct profile *p,
 		     const struct attach_opts *o, const struct attach_features *f,
 		     enum attach_backend backend)
@@ -75,12 +67,8 @@ static int configure(struct silentpin_bpf *skel, const struct profile *p,
 	skel->rodata->sp_wake_backlog = WAKE_BACKLOG;
 	err = bpf_map__set_max_entries(skel->maps.sp_ring,
 				       o->ring_bytes ? o->ring_bytes : RING_BYTES);
-	bpf_program__set_autoload(skel->progs.hit_return, has_returns(p));
-	if (backend == BACKEND_MULTI) {
+	if (backend == BACKEND_MULTI)
 		bpf_program__set_expected_attach_type(skel->progs.hit, SP_BPF_TRACE_UPROBE_MULTI);
-		bpf_program__set_expected_attach_type(skel->progs.hit_return,
-						      SP_BPF_TRACE_UPROBE_MULTI);
-	}
 	return err;
 }
 
@@ -140,7 +128,6 @@ int bpfload_open(const struct profile *p, const struct attach_opts *o, struct at
 	b->seq = f->seq;
 	b->progs.backend = (enum attach_backend)backend;
 	b->progs.hit = bpf_program__fd(b->skel->progs.hit);
-	b->progs.hit_return = has_returns(p) ? bpf_program__fd(b->skel->progs.hit_return) : -1;
 	return 0;
 }
 

@@ -178,7 +178,7 @@ static int try_uprobe(enum attach_backend backend)
 		pthread_join(thread, NULL);
 		err = bpf_map_lookup_elem(map, &zero, &count) ? -errno : count ? 0 : -ENOMSG;
 	}
-	links_close(&links);
+	links_close_later(&links);
 	return err;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One process: find its libraries, link their probes. */
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,47 +157,13 @@ int watched_link_error(const struct watched *w)
 	return 0;
 }
 
-struct dropped {
-	struct links *links;
-	int n;
-};
-
-static void *close_dropped(void *arg)
-{
-	struct dropped *d = arg;
-
-	links_close_all(d->links, d->n);
-	free(d->links);
-	free(d);
-	return NULL;
-}
-
 void watched_drop_libs(struct watched *w)
 {
-	struct dropped *d = calloc(1, sizeof(*d));
-	pthread_t thread;
-
-	if (d)
-		d->links = calloc((size_t)w->nlib + 1, sizeof(*d->links));
 	for (int i = 0; i < w->nlib; i++) {
-		if (d && d->links)
-			d->links[d->n++] = w->lib[i].links;
-		else
-			links_close(&w->lib[i].links);
+		links_close_later(&w->lib[i].links);
 		free(w->lib[i].err);
 	}
 	free(w->lib);
 	w->lib = NULL;
 	w->nlib = 0;
-	if (!d || !d->links || d->n == 0) {
-		if (d)
-			free(d->links);
-		free(d);
-		return;
-	}
-	/* A detach waits for grace periods, 40 ms and more: the records must not wait with it. */
-	if (pthread_create(&thread, NULL, close_dropped, d))
-		close_dropped(d);
-	else
-		pthread_detach(thread);
 }

@@ -88,8 +88,8 @@ int target_open(pid_t pid, struct target_id *id, struct sp_err *err)
 					  "process %d: is a thread of another process: give the "
 					  "number of the process (Tgid in /proc/%d/status)",
 					  pid, pid);
-		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "process %d: cannot be opened: %s", pid,
-				  strerror(-rc));
+		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "process %d: cannot be opened: %s",
+				  pid, strerror(-rc));
 	}
 	rc = target_start(pid, &id->start);
 	if (!rc && !target_alive(id))

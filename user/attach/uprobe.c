@@ -47,38 +47,56 @@ static void *close_some(void *arg)
 	return NULL;
 }
 
-void links_close_all(struct links *l, int n)
+void links_close_all(struct links *l)
 {
 	struct closer c[CLOSERS];
 	bool started[CLOSERS];
-	struct links all = {0};
 
-	for (int i = 0; i < n; i++) {
-		for (int k = 0; k < l[i].n; k++)
-			links_add(&all, l[i].fd[k]); /* closes it when there is no memory */
-		free(l[i].fd);
-		memset(&l[i], 0, sizeof(l[i]));
-	}
 	for (int i = 0; i < CLOSERS; i++) {
-		c[i] = (struct closer){.fd = all.fd, .n = all.n, .first = i};
-		started[i] = i < all.n && !pthread_create(&c[i].thread, NULL, close_some, &c[i]);
+		c[i] = (struct closer){.fd = l->fd, .n = l->n, .first = i};
+		started[i] = i < l->n && !pthread_create(&c[i].thread, NULL, close_some, &c[i]);
 		if (!started[i])
 			close_some(&c[i]);
 	}
 	for (int i = 0; i < CLOSERS; i++)
 		if (started[i])
 			pthread_join(c[i].thread, NULL);
-	free(all.fd);
+	free(l->fd);
+	memset(l, 0, sizeof(*l));
+}
+
+static void *close_later(void *arg)
+{
+	struct links *l = arg;
+
+	links_close_all(l);
+	free(l);
+	return NULL;
+}
+
+void links_close_later(struct links *l)
+{
+	struct links *copy = l->n ? malloc(sizeof(*copy)) : NULL;
+	pthread_t thread;
+
+	if (!copy) {
+		links_close(l);
+		return;
+	}
+	*copy = *l;
+	memset(l, 0, sizeof(*l));
+	if (pthread_create(&thread, NULL, close_later, copy))
+		close_later(copy);
+	else
+		pthread_detach(thread);
 }
 
 static int link_kind(const struct uprobe_progs *progs, int file_fd, pid_t pid, bool at_return,
 		     const struct plan_site *site, int n, struct links *out)
 {
-	int prog = at_return ? progs->hit_return : progs->hit;
-
 	if (progs->backend == BACKEND_PERF)
-		return uprobe_perf_link(prog, file_fd, pid, at_return, site, n, out);
-	return uprobe_multi_link(prog, file_fd, pid, at_return, site, n, out);
+		return uprobe_perf_link(progs->hit, file_fd, pid, at_return, site, n, out);
+	return uprobe_multi_link(progs->hit, file_fd, pid, at_return, site, n, out);
 }
 
 static int link_both(const struct uprobe_progs *progs, int file_fd, pid_t pid,

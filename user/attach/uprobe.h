@@ -19,7 +19,7 @@ struct links {
 };
 
 struct uprobe_progs {
-	int hit, hit_return; /* program descriptors */
+	int hit; /* the program's descriptor */
 	enum attach_backend backend;
 };
 
@@ -41,7 +41,10 @@ void uprobe_reason(int err, enum attach_backend backend, char *buf, size_t len);
 
 int links_add(struct links *l, int fd); /* takes fd over, closes it on -ENOMEM */
 void links_close(struct links *l);
-/* Close many at once: each waits for the kernel's grace periods, so they wait together. */
-void links_close_all(struct links *l, int n);
+/* The same from many threads: each close waits for grace periods of the kernel (40 ms and more), so
+ * let them wait together. */
+void links_close_all(struct links *l);
+/* The same in the background: what reads the records must not wait. */
+void links_close_later(struct links *l);
 
 #endif
