@@ -14,7 +14,7 @@
 #include "output/output.h"
 #include "util/clock.h"
 
-#define QUEUE_BYTES   (4u << 20) /* some thousands of alerts with their evidence */
+#define QUEUE_BYTES   (64u << 20) /* 50,000 rooms that all pass their deadline at once */
 #define CLOSE_WAIT_NS (1 * NS_PER_SEC)
 
 struct line {
