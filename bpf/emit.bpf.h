@@ -5,13 +5,14 @@
 
 /* Waking the reader costs the traced process 8 to 15 us: only when much is waiting. The reader
  * looks by itself every 10 ms. Asking how much costs 20 ns: only every 64th record does. */
-static __always_inline void sp_submit(struct sp_rec_hit *rec)
+static __always_inline void sp_submit(void *to)
 {
+	const struct sp_rec_hit *rec = to;
 	__u64 flags = BPF_RB_NO_WAKEUP;
 
 	if (!(rec->h.seq & 63) && bpf_ringbuf_query(&sp_ring, BPF_RB_AVAIL_DATA) >= sp_wake_backlog)
 		flags = BPF_RB_FORCE_WAKEUP;
-	bpf_ringbuf_submit(rec, flags);
+	bpf_ringbuf_submit(to, flags);
 }
 
 static __always_inline void sp_rec_head(struct sp_rec_hit *rec, __u64 seq, __u16 type,
@@ -43,55 +44,122 @@ static __always_inline void sp_args_unset(struct sp_rec_hit *rec)
 	*alt = 0;
 }
 
-/* One argument by one program. Its len, or the error. */
-static __always_inline long sp_arg_put(const struct sp_fetch *f, struct sp_call *c,
-				       struct sp_dst *d, __u64 *val)
+/* A composite argument, where the record has room for one. */
+static __always_inline long sp_text_put(const struct sp_fetch *f, __u64 obj, void *rec, __u32 cap,
+					__u64 *full)
 {
-	if (f->flags & SP_F_MEM && f->type < SP_T_STRING)
+	struct sp_dst d = {.rec = rec, .cap = cap};
+
+	return sp_composite(f, obj, &d, full);
+}
+
+/* One argument by one program. Its len, or the error. */
+static __always_inline long sp_arg_put(const struct sp_fetch *f, const struct sp_call *c, void *rec,
+				       __u32 cap, __u64 *val)
+{
+	__u32 n;
+
+	if (f->type < SP_T_STRING)
 		return sp_scalar(f, c, val);
-	if (sp_value(f, c, val))
+	n = (__u32)f->op[0].n - 1;
+	if (f->nops == 1 && f->op[0].code == SP_OP_ARG && n < SP_NREG)
+		*val = c->arg[n];
+	else if (sp_eval(f, c, val))
 		return -SP_EFAULT;
-	if (f->type < SP_T_STRING) {
-		*val = sp_extend(f->type, *val);
-		return 0;
-	}
-	return sp_composite(f, *val + f->off, d, val);
+	return sp_text_put(f, *val + f->off, rec, cap, val);
 }
 
 /*
- * All arguments. What is there already is read off the record and which failed is kept in its head:
- * in a local variable it would double the verifier's work at each step.
+ * The fetch program i: how many to advance. What is there already is read off the record, and
+ * which failed is kept in its head.
  */
-static __always_inline void sp_args_put(const struct sp_probe *p, struct sp_call *c,
-					struct sp_dst *d)
+static __always_inline int sp_arg_step(const struct sp_probe *p, __u32 i, const struct sp_call *c,
+				       void *to, __u32 cap)
 {
-	struct sp_rec_hit *rec = d->rec;
+	struct sp_rec_hit *rec = to;
+	const struct sp_fetch *f;
+	__u64 val = 0;
+	long len;
+	__u32 a;
 
-	for (__u32 i = 0; i < SP_MAX_FETCH; i++) {
+	if (!p || !c || !rec)
+		return 1;
+	f = &p->fetch[i & (SP_MAX_FETCH - 1)];
+	a = f->arg & (SP_MAX_ARGS - 1);
+	if (f->flags & SP_F_COND)
+		return sp_scalar(f, c, &val) || !val ? 2 : 1;
+	if (rec->len[a] >= 0 || rec->len[a] == SP_LEN_EMPTY)
+		return 1; /* an alternative before has produced it */
+	if (p->flags & SP_P_FRAMES && a == p->frame_arg)
+		return 1;
+	len = sp_arg_put(f, c, rec, cap, &val);
+	rec->val[a] = val;
+	rec->len[a] = len;
+	rec->alt[a] = i;
+	if (len >= 0 || len == SP_LEN_EMPTY)
+		rec->h.pad &= ~(1ull << a);
+	else
+		rec->h.pad |= 1ull << a;
+	return 1;
+}
+
+/*
+ * Global functions, one for each size of record: the verifier looks at each once and not at every
+ * turn of the loop (ten times the work, and the attach waits for it).
+ */
+__noinline int sp_step_small(const struct sp_probe *p, __u32 i, const struct sp_call *c,
+			     struct sp_rec_hit *rec)
+{
+	return sp_arg_step(p, i, c, rec, 0);
+}
+
+__noinline int sp_step_medium(const struct sp_probe *p, __u32 i, const struct sp_call *c,
+			      struct sp_rec_medium *rec)
+{
+	return sp_arg_step(p, i, c, rec, SP_DATA_MEDIUM);
+}
+
+__noinline int sp_step_large(const struct sp_probe *p, __u32 i, const struct sp_call *c,
+			     struct sp_rec_large *rec)
+{
+	return sp_arg_step(p, i, c, rec, SP_DATA_LARGE);
+}
+
+/* The arguments that are no more than a register, up to the first that is more: how many. */
+static __always_inline __u32 sp_args_plain(const struct sp_probe *p, const struct sp_call *c,
+					   struct sp_rec_hit *rec)
+{
+	__u32 i;
+
+	for (i = 0; i < SP_MAX_ARGS; i++) {
 		const struct sp_fetch *f = &p->fetch[i];
-		__u32 a = f->arg & (SP_MAX_ARGS - 1);
-		__u64 val = 0;
-		long len;
+		__u32 a = f->arg & (SP_MAX_ARGS - 1), n = (__u32)f->op[0].n - 1;
 
+		if (i >= p->nfetch || f->nops != 1 || f->op[0].code != SP_OP_ARG || n >= SP_NREG ||
+		    f->flags || f->type >= SP_T_STRING || rec->len[a] != SP_LEN_UNSET)
+			break;
+		rec->val[a] = sp_extend(f->type, c->arg[n]);
+		rec->len[a] = 0;
+		rec->alt[a] = i;
+	}
+	return i;
+}
+
+static __always_inline void sp_args_put(const struct sp_probe *p, const struct sp_call *c, void *to,
+					__u32 cap)
+{
+	struct sp_rec_hit *rec = to;
+	__u32 i = sp_args_plain(p, c, rec);
+
+	for (int k = 0; k < SP_MAX_FETCH; k++) {
 		if (i >= p->nfetch)
 			break;
-		if (f->flags & SP_F_COND) {
-			if (sp_scalar(f, c, &val) || !val)
-				i++;
-			continue;
-		}
-		if (rec->len[a] >= 0 || rec->len[a] == SP_LEN_EMPTY)
-			continue; /* an alternative before has produced it */
-		if (p->flags & SP_P_FRAMES && a == p->frame_arg)
-			continue;
-		len = sp_arg_put(f, c, d, &val);
-		rec->val[a] = val;
-		rec->len[a] = len;
-		rec->alt[a] = i;
-		if (len >= 0 || len == SP_LEN_EMPTY)
-			rec->h.pad &= ~(1ull << a);
+		if (cap == SP_DATA_LARGE)
+			i += sp_step_large(p, i, c, to);
+		else if (cap == SP_DATA_MEDIUM)
+			i += sp_step_medium(p, i, c, to);
 		else
-			rec->h.pad |= 1ull << a;
+			i += sp_step_small(p, i, c, to);
 	}
 	if (rec->h.pad)
 		sp_count(SP_C_READ_FAULT);
@@ -100,49 +168,63 @@ static __always_inline void sp_args_put(const struct sp_probe *p, struct sp_call
 
 /* The ring is larger than the caches: ask early for the lines that a text will be written to (a
  * hit with a text takes 30 ns less so). */
-static __always_inline void sp_warm(struct sp_rec_hit *rec)
+static __always_inline void sp_warm(struct sp_rec_medium *rec)
 {
-	if (!rec)
-		return;
 	*(volatile char *)rec->data = 0;
 	*(volatile char *)(rec->data + 64) = 0;
 }
 
+static __always_inline void sp_emit_head(const struct sp_probe *p, __u32 idx, __u64 seq,
+					 __u64 pid_tgid, void *to)
+{
+	struct sp_rec_hit *rec = to;
+
+	sp_args_unset(rec);
+	sp_rec_head(rec, seq, SP_REC_HIT, pid_tgid);
+	rec->h.probe = idx;
+	rec->h.nargs = p->nargs;
+	rec->h.ndata = p->size_class;
+}
+
 /* A hit of probe idx; fr: the frame that it is, for SP_P_FRAMES. */
-static __noinline void sp_emit(const struct sp_probe *p, __u32 idx, struct sp_call *c,
-			       __u64 pid_tgid, const struct sp_frame *fr)
+static __always_inline void sp_emit(const struct sp_probe *p, __u32 idx, struct sp_call *c,
+				    __u64 pid_tgid, const struct sp_frame *fr)
 {
 	__u64 seq = sp_next_seq();
-	struct sp_dst d = {};
 
 	if (p->size_class == 0) {
-		d.rec = bpf_ringbuf_reserve(&sp_ring, sizeof(*d.rec), 0);
+		struct sp_rec_hit *rec = bpf_ringbuf_reserve(&sp_ring, sizeof(*rec), 0);
+
+		if (!rec)
+			goto full;
+		sp_emit_head(p, idx, seq, pid_tgid, rec);
+		sp_args_put(p, c, rec, 0);
+		sp_submit(rec);
 	} else if (p->size_class == 1) {
-		d.cap = SP_DATA_MEDIUM;
-		d.rec = bpf_ringbuf_reserve(&sp_ring,
-					    sizeof(*d.rec) + SP_DATA_MEDIUM + SP_DATA_SLACK, 0);
-		sp_warm(d.rec);
+		struct sp_rec_medium *rec = bpf_ringbuf_reserve(&sp_ring, sizeof(*rec), 0);
+
+		if (!rec)
+			goto full;
+		sp_warm(rec);
+		sp_emit_head(p, idx, seq, pid_tgid, rec);
+		if (p->flags & SP_P_FRAMES)
+			sp_frame_medium(p, fr, rec);
+		sp_args_put(p, c, rec, SP_DATA_MEDIUM);
+		sp_submit(rec);
 	} else {
-		d.cap = SP_DATA_LARGE;
-		d.rec = bpf_ringbuf_reserve(&sp_ring,
-					    sizeof(*d.rec) + SP_DATA_LARGE + SP_DATA_SLACK, 0);
+		struct sp_rec_large *rec = bpf_ringbuf_reserve(&sp_ring, sizeof(*rec), 0);
+
+		if (!rec)
+			goto full;
+		sp_emit_head(p, idx, seq, pid_tgid, rec);
+		if (p->flags & SP_P_FRAMES)
+			sp_frame_large(p, fr, rec);
+		sp_args_put(p, c, rec, SP_DATA_LARGE);
+		sp_submit(rec);
 	}
-	if (!d.rec) {
-		sp_count(SP_C_RING_FULL);
-		return;
-	}
-	sp_args_unset(d.rec);
-	sp_rec_head(d.rec, seq, SP_REC_HIT, pid_tgid);
-	d.rec->h.probe = idx;
-	d.rec->h.nargs = p->nargs;
-	d.rec->h.ndata = p->size_class;
-	if (p->flags & SP_P_FRAMES) {
-		d.rec->h.flags = fr->flags;
-		d.rec->h.frame = fr->index;
-		sp_frame_put(p, fr, &d);
-	}
-	sp_args_put(p, c, &d);
-	sp_submit(d.rec);
+	return;
+full:
+	sp_count(SP_C_RING_FULL);
 }
 
 #endif

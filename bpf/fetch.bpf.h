@@ -10,6 +10,16 @@
 #define SP_EFAULT 14
 #define SP_E2BIG  7
 
+/* Records with data (struct sp_rec_hit), as the verifier must know them: with their whole size. */
+struct sp_rec_medium {
+	__u64 hit[sizeof(struct sp_rec_hit) / 8];
+	char data[SP_DATA_MEDIUM + SP_DATA_SLACK];
+};
+struct sp_rec_large {
+	__u64 hit[sizeof(struct sp_rec_hit) / 8];
+	char data[SP_DATA_LARGE + SP_DATA_SLACK];
+};
+
 /* Where a composite argument's bytes may go. */
 struct sp_dst {
 	struct sp_rec_hit *rec;
@@ -126,59 +136,25 @@ __noinline int sp_eval(const struct sp_fetch *f, const struct sp_call *c, __u64 
 	return 0;
 }
 
-/* The same; most programs are no more than an argument in a register. */
-static __always_inline int sp_value(const struct sp_fetch *f, const struct sp_call *c, __u64 *out)
+/* Bytes of a scalar type: U8 to U64, then S8 to S64, each twice as wide as the one before. */
+static __always_inline __u32 sp_width(__u8 type)
 {
-	__u32 n = (__u32)f->op[0].n - 1;
-
-	if (f->nops != 1 || f->op[0].code != SP_OP_ARG || n >= SP_NREG)
-		return sp_eval(f, c, out);
-	*out = c->arg[n];
-	return 0;
+	return 0x8421u >> 4 * ((type - SP_T_U8) & 3) & 15;
 }
 
 /* Bring v to the width and sign of a scalar type. */
 static __always_inline __u64 sp_extend(__u8 type, __u64 v)
 {
-	switch (type) {
-	case SP_T_U8:
-		return (__u8)v;
-	case SP_T_U16:
-		return (__u16)v;
-	case SP_T_U32:
-		return (__u32)v;
-	case SP_T_S8:
-		return (__s64)(__s8)v;
-	case SP_T_S16:
-		return (__s64)(__s16)v;
-	case SP_T_S32:
-		return (__s64)(__s32)v;
-	default:
-		return v;
-	}
-}
+	__u32 off = 64 - 8 * sp_width(type);
 
-static __always_inline __u32 sp_width(__u8 type)
-{
-	switch (type) {
-	case SP_T_U8:
-	case SP_T_S8:
-		return 1;
-	case SP_T_U16:
-	case SP_T_S16:
-		return 2;
-	case SP_T_U32:
-	case SP_T_S32:
-		return 4;
-	default:
-		return 8;
-	}
+	v <<= off;
+	return type >= SP_T_S8 ? (__u64)((__s64)v >> off) : v >> off;
 }
 
 /* The scalar of one program. */
 __noinline int sp_scalar(const struct sp_fetch *f, const struct sp_call *c, __u64 *out)
 {
-	__u64 v = 0, mem = 0;
+	__u64 v = 0, mem[2] = {}; /* the verifier takes a width for up to 15 */
 
 	if (!f || !c || !out)
 		return -SP_EFAULT;
@@ -186,9 +162,9 @@ __noinline int sp_scalar(const struct sp_fetch *f, const struct sp_call *c, __u6
 		return -SP_EFAULT;
 	if (f->flags & SP_F_MEM) {
 		/* Both machines are little-endian: the low bytes come first. */
-		if (bpf_probe_read_user(&mem, sp_width(f->type), (void *)(v + f->off)))
+		if (bpf_probe_read_user(mem, sp_width(f->type), (void *)(v + f->off)))
 			return -SP_EFAULT;
-		v = mem;
+		v = mem[0];
 	}
 	*out = sp_extend(f->type, v);
 	return 0;
@@ -196,10 +172,9 @@ __noinline int sp_scalar(const struct sp_fetch *f, const struct sp_call *c, __u6
 
 /*
  * Copy n bytes (or a string of at most n with its NUL) from the target to data[at]. The verifier
- * cannot relate two variables, so at + n <= size is shown to it one width at a time: for each
- * width, at is checked against the size less the width. The record has SP_DATA_SLACK bytes more
- * than its class, so that the rounding never refuses what fits: two widths for a slack of half the
- * largest slot (more widths, less slack, and a longer verification).
+ * cannot relate two variables, so at + n <= size is shown to it one width at a time: in each class
+ * of widths, at is checked against the size less the widest. The record has SP_DATA_SLACK bytes
+ * more than its class, so that the rounding never refuses what fits.
  */
 #define SP_WIDTH(w)                                                                                \
 	if (max <= (w)) {                                                                          \
@@ -215,7 +190,13 @@ static __always_inline long sp_copy(struct sp_dst *d, __u32 at, __u32 max, __u64
 		return -SP_E2BIG;
 	if (n > max)
 		n = max;
+	SP_WIDTH(32)
+	SP_WIDTH(64)
+	SP_WIDTH(96)
 	SP_WIDTH(128)
+	SP_WIDTH(160)
+	SP_WIDTH(192)
+	SP_WIDTH(224)
 	SP_WIDTH(256)
 	return -SP_E2BIG;
 	asm volatile("" : "+r"(at), "+r"(n));

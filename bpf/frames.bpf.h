@@ -36,7 +36,7 @@ __noinline int sp_fetch_of(const struct sp_probe *p, __u32 arg)
 	return i;
 }
 
-static __always_inline long sp_arg(const struct sp_probe *p, __u32 arg, struct sp_call *c,
+static __always_inline long sp_arg(const struct sp_probe *p, __u32 arg, const struct sp_call *c,
 				   __u64 *out)
 {
 	__u32 i = sp_fetch_of(p, arg);
@@ -62,10 +62,12 @@ __noinline int sp_head_match(const struct sp_probe *p, const struct sp_bytes *z,
 	if (bpf_probe_read_user(t.lit, t.len & 31, (void *)z->data))
 		return 0;
 	if (t.len >= 1 && t.len <= SP_DIGITS_MAX) {
-		is = SP_IS_DIGITS;
-		for (__u32 i = 0; i < SP_DIGITS_MAX; i++)
-			if (i < t.len && (__u8)(t.lit[i] - '0') > 9)
-				is = 0;
+		__u64 bad = 0;
+
+		/* by the sign of differences: a branch would double the verifier's work */
+		for (__u64 i = 0; i < SP_DIGITS_MAX; i++)
+			bad |= (9 - (__u64)(__u8)(t.lit[i] - '0')) & (i - t.len);
+		is = bad >> 63 ? 0 : SP_IS_DIGITS;
 	}
 	for (int i = 0; i < SP_MAX_HEADS; i++) {
 		const struct sp_head *h = &p->head[i];
@@ -87,15 +89,18 @@ __noinline int sp_head_match(const struct sp_probe *p, const struct sp_bytes *z,
 }
 
 /* Advance the thread's place in its message by this frame. True: the frame is wanted. */
-static __noinline bool sp_frame_next(const struct sp_probe *p, struct sp_call *c, __u32 tid,
-				     __u32 probe, struct sp_frame *fr)
+__noinline int sp_frame_next(const struct sp_probe *p, const struct sp_call *c, __u32 tid,
+			     __u32 probe, struct sp_frame *fr)
 {
 	struct sp_seq_key key = {.tid = tid, .probe = probe};
 	struct sp_seq_state fresh = {}, *s;
-	__u32 i = sp_fetch_of(p, p->frame_arg);
 	__u64 msg = 0, more = 0;
 	bool known;
+	__u32 i;
 
+	if (!p || !c || !fr)
+		return false;
+	i = sp_fetch_of(p, p->frame_arg);
 	if (i >= SP_MAX_FETCH)
 		return false;
 	fr->fetch = i;
@@ -161,8 +166,8 @@ __noinline int sp_cut_plain(const struct sp_cut *b, __u32 n)
 }
 
 /* The frame's place in the record: length always, bytes where wanted. */
-static __noinline void sp_frame_put(const struct sp_probe *p, const struct sp_frame *fr,
-				    struct sp_dst *d)
+static __always_inline void sp_frame_put(const struct sp_probe *p, const struct sp_frame *fr,
+					 struct sp_dst *d)
 {
 	const struct sp_fetch *f = &p->fetch[fr->fetch & (SP_MAX_FETCH - 1)];
 	__u32 arg = p->frame_arg & (SP_MAX_ARGS - 1), at = f->data_at;
@@ -170,6 +175,8 @@ static __noinline void sp_frame_put(const struct sp_probe *p, const struct sp_fr
 	long got = SP_LEN_UNSET;
 	bool want = fr->copy;
 
+	d->rec->h.flags = fr->flags;
+	d->rec->h.frame = fr->index;
 	d->rec->val[arg] = n;
 	d->rec->alt[arg] = fr->fetch;
 	if (!n) {
@@ -200,6 +207,26 @@ static __noinline void sp_frame_put(const struct sp_probe *p, const struct sp_fr
 		}
 	}
 	d->rec->len[arg] = got;
+}
+
+__noinline int sp_frame_medium(const struct sp_probe *p, const struct sp_frame *fr,
+			       struct sp_rec_medium *rec)
+{
+	struct sp_dst d = {.rec = (struct sp_rec_hit *)rec, .cap = SP_DATA_MEDIUM};
+
+	if (p && fr && rec)
+		sp_frame_put(p, fr, &d);
+	return 0;
+}
+
+__noinline int sp_frame_large(const struct sp_probe *p, const struct sp_frame *fr,
+			      struct sp_rec_large *rec)
+{
+	struct sp_dst d = {.rec = (struct sp_rec_hit *)rec, .cap = SP_DATA_LARGE};
+
+	if (p && fr && rec)
+		sp_frame_put(p, fr, &d);
+	return 0;
 }
 
 #endif

@@ -4,12 +4,15 @@
 #define SP_POLLS_BPF_H
 
 /* Note this poll. True: its answer differs from the last one for the operation. */
-static __noinline bool sp_poll_changed(const struct sp_probe *p, struct sp_call *c, __u64 pid_tgid)
+__noinline int sp_poll_changed(const struct sp_probe *p, const struct sp_call *c, __u64 pid_tgid)
 {
 	struct sp_poll_key key = {.pid = pid_tgid >> 32};
-	__s32 answer = (__s32)c->ret;
 	struct sp_poll *last;
+	__s32 answer;
 
+	if (!p || !c)
+		return true;
+	answer = (__s32)c->ret;
 	if (sp_arg(p, p->op_arg, c, &key.op))
 		return true; /* which operation is unknown: let user space see it */
 	last = bpf_map_lookup_elem(&sp_polls, &key);
@@ -36,12 +39,13 @@ static __noinline bool sp_poll_changed(const struct sp_probe *p, struct sp_call 
 	return true;
 }
 
-static __noinline void sp_poll_clear(const struct sp_probe *p, struct sp_call *c, __u64 pid_tgid)
+__noinline int sp_poll_clear(const struct sp_probe *p, const struct sp_call *c, __u64 pid_tgid)
 {
 	struct sp_poll_key key = {.pid = pid_tgid >> 32};
 
-	if (!sp_arg(p, p->op_arg, c, &key.op))
+	if (p && c && !sp_arg(p, p->op_arg, c, &key.op))
 		bpf_map_delete_elem(&sp_polls, &key);
+	return 0;
 }
 
 #endif

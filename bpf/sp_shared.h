@@ -23,7 +23,7 @@
 #define SP_DATA_MEDIUM 128
 #define SP_DATA_LARGE  512
 #define SP_SLOT_MAX    256 /* most bytes copied for one argument */
-#define SP_DATA_SLACK  128 /* bytes a record with data has beyond its class; see bpf/fetch.bpf.h */
+#define SP_DATA_SLACK  32  /* bytes a record with data has beyond its class; see bpf/fetch.bpf.h */
 
 /* One step of a fetch program. It works on one 64-bit value v, which starts as 0. */
 enum sp_op_code {
