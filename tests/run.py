@@ -129,7 +129,7 @@ def main():
                     run_cmocka(path, totals)
     if a.only in (None, "python"):
         run_python("tests/node", a.word, totals)
-    for name in ("attach_smoke", "attach_process"):
+    for name in ("attach_smoke", "attach_messages", "attach_process"):
         if a.only in (None, "live") and a.word in name:
             for backend in ("multi", "perf"):
                 run_cmocka(os.path.join(a.build, "live", name), totals, SILENTPIN_UPROBE=backend)

@@ -8,6 +8,19 @@
 
 #include "attach/attach.h"
 
+/* The head of a probes file for the smoke libraries, and the event of a probe. */
+#define RIG_YAML                                                                                   \
+	"version: 1\n"                                                                             \
+	"profiles:\n"                                                                              \
+	"  - name: smoke\n"                                                                        \
+	"    match: {cmdline: \"*smoke_target*\"}\n"                                               \
+	"    room: {type: u64}\n"                                                                  \
+	"    libraries:\n"                                                                         \
+	"      smoke: {file: \"libsmoke*.so\"}\n"                                                  \
+	"      zmq: {file: \"libzmq*.so*\"}\n"                                                     \
+	"    probes:\n"
+#define RIG_CALL "        event: {role: call}\n"
+
 #define RIG_RECORDS 512
 #define RIG_NOTICES 64
 

@@ -15,18 +15,6 @@
 
 #include "attach_rig.h"
 
-#define HEAD                                                                                       \
-	"version: 1\n"                                                                             \
-	"profiles:\n"                                                                              \
-	"  - name: smoke\n"                                                                        \
-	"    match: {cmdline: \"*smoke_target*\"}\n"                                               \
-	"    room: {type: u64}\n"                                                                  \
-	"    libraries:\n"                                                                         \
-	"      smoke: {file: \"libsmoke*.so\"}\n"                                                  \
-	"      zmq: {file: \"libzmq*.so*\"}\n"                                                     \
-	"    probes:\n"
-#define EVENT "        event: {role: call}\n"
-
 static const char *const smoke_libs[] = {"libsmoke.so", "libsmokexx.so", NULL};
 
 static struct rig rig;
@@ -43,48 +31,48 @@ static int clean(void **state)
 /* ---- arguments ------------------------------------------------------------------------------- */
 
 static const char scalars_yaml[] =
-	HEAD "      - name: scalars\n        library: smoke\n        symbol: smoke_scalars\n"
-	     "        on: entry\n"
-	     "        args:\n"
-	     "          - {name: a, fetch: $arg1, type: s32}\n"
-	     "          - {name: b, fetch: $arg2, type: u8}\n"
-	     "          - {name: c, fetch: $arg3, type: x64}\n" EVENT
-	     "      - name: stack\n        library: smoke\n        symbol: smoke_stack\n"
-	     "        on: entry\n"
-	     "        args:\n"
-	     "          - {name: f, fetch: $arg6, type: u64}\n"
-	     "          - {name: g, fetch: $arg7, type: u64}\n"
-	     "          - {name: h, fetch: \"+0($arg8)\", type: string, max: 32}\n"
-	     "          - {name: i, fetch: $arg9, type: u64}\n"
-	     "          - {name: j, fetch: \"+0($arg10)\", type: s32}\n" EVENT
-	     "      - name: stack_ret\n        library: smoke\n        symbol: smoke_stack\n"
-	     "        on: ret\n"
-	     "        args:\n"
-	     "          - {name: g, fetch: $arg7, type: u64}\n"
-	     "          - {name: h, fetch: \"+0($arg8)\", type: string, max: 16}\n"
-	     "          - {name: j, fetch: \"+0($arg10)\", type: s32}\n"
-	     "          - {name: rc, fetch: $retval, type: s64}\n" EVENT
-	     "      - name: stack_return\n        library: smoke\n        symbol: smoke_stack\n"
-	     "        on: return\n"
-	     "        args:\n"
-	     "          - {name: g, fetch: $arg7, type: u64}\n"
-	     "          - {name: j, fetch: \"+0($arg10)\", type: s32}\n"
-	     "          - {name: rc, fetch: $retval, type: s64}\n" EVENT
-	     "      - name: text\n        library: smoke\n        symbol: smoke_text\n"
-	     "        on: entry\n"
-	     "        args:\n"
-	     "          - {name: short, fetch: \"+0($arg1)\", type: string, max: 8}\n"
-	     "          - {name: long, fetch: \"+0($arg1)\", type: string, max: 256}\n"
-	     "          - {name: bytes, fetch: \"+0($arg1)\", type: bytes, max: 16}\n" EVENT
-	     "      - name: bad\n        library: smoke\n        symbol: smoke_release\n"
-	     "        on: entry\n"
-	     "        args:\n"
-	     "          - {name: text, fetch: \"+0(\\\\8)\", type: string, max: 16}\n"
-	     "          - {name: value, fetch: \"+0(\\\\16)\", type: u32}\n"
-	     "          - {name: good, fetch: \"+0($arg1)\", type: s32}\n"
-	     "          - name: other\n            type: s32\n            fetch:\n"
-	     "              - {fetch: \"+0(\\\\8)\"}\n"
-	     "              - {fetch: \"+0($arg1)\"}\n" EVENT;
+	RIG_YAML "      - name: scalars\n        library: smoke\n        symbol: smoke_scalars\n"
+		 "        on: entry\n"
+		 "        args:\n"
+		 "          - {name: a, fetch: $arg1, type: s32}\n"
+		 "          - {name: b, fetch: $arg2, type: u8}\n"
+		 "          - {name: c, fetch: $arg3, type: x64}\n" RIG_CALL
+		 "      - name: stack\n        library: smoke\n        symbol: smoke_stack\n"
+		 "        on: entry\n"
+		 "        args:\n"
+		 "          - {name: f, fetch: $arg6, type: u64}\n"
+		 "          - {name: g, fetch: $arg7, type: u64}\n"
+		 "          - {name: h, fetch: \"+0($arg8)\", type: string, max: 32}\n"
+		 "          - {name: i, fetch: $arg9, type: u64}\n"
+		 "          - {name: j, fetch: \"+0($arg10)\", type: s32}\n" RIG_CALL
+		 "      - name: stack_ret\n        library: smoke\n        symbol: smoke_stack\n"
+		 "        on: ret\n"
+		 "        args:\n"
+		 "          - {name: g, fetch: $arg7, type: u64}\n"
+		 "          - {name: h, fetch: \"+0($arg8)\", type: string, max: 16}\n"
+		 "          - {name: j, fetch: \"+0($arg10)\", type: s32}\n"
+		 "          - {name: rc, fetch: $retval, type: s64}\n" RIG_CALL
+		 "      - name: stack_return\n        library: smoke\n        symbol: smoke_stack\n"
+		 "        on: return\n"
+		 "        args:\n"
+		 "          - {name: g, fetch: $arg7, type: u64}\n"
+		 "          - {name: j, fetch: \"+0($arg10)\", type: s32}\n"
+		 "          - {name: rc, fetch: $retval, type: s64}\n" RIG_CALL
+		 "      - name: text\n        library: smoke\n        symbol: smoke_text\n"
+		 "        on: entry\n"
+		 "        args:\n"
+		 "          - {name: short, fetch: \"+0($arg1)\", type: string, max: 8}\n"
+		 "          - {name: long, fetch: \"+0($arg1)\", type: string, max: 256}\n"
+		 "          - {name: bytes, fetch: \"+0($arg1)\", type: bytes, max: 16}\n" RIG_CALL
+		 "      - name: bad\n        library: smoke\n        symbol: smoke_release\n"
+		 "        on: entry\n"
+		 "        args:\n"
+		 "          - {name: text, fetch: \"+0(\\\\8)\", type: string, max: 16}\n"
+		 "          - {name: value, fetch: \"+0(\\\\16)\", type: u32}\n"
+		 "          - {name: good, fetch: \"+0($arg1)\", type: s32}\n"
+		 "          - name: other\n            type: s32\n            fetch:\n"
+		 "              - {fetch: \"+0(\\\\8)\"}\n"
+		 "              - {fetch: \"+0($arg1)\"}\n" RIG_CALL;
 
 static void test_scalars(void **state)
 {
@@ -177,35 +165,68 @@ static void test_read_errors(void **state)
 	assert_int_equal(rig_counter(&rig, SP_C_READ_FAULT), 1); /* counted once a hit */
 }
 
+static const char refused_yaml[] = RIG_YAML
+	"      - name: forbidden\n        library: smoke\n        symbol: smoke_forbidden\n"
+	"        on: entry\n" RIG_CALL
+	"      - name: text\n        library: smoke\n        symbol: smoke_text\n"
+	"        on: entry\n" RIG_CALL;
+
+static void check_refused(void *ctx, const struct attach_row *row)
+{
+	int *seen = ctx;
+	bool forbidden = !strcmp(row->probe, "forbidden");
+
+	assert_int_equal(row->ok, !forbidden);
+	if (forbidden)
+		assert_non_null(strstr(row->reason, "allows no probe on this instruction"));
+	(*seen)++;
+}
+
+/* A link is all or nothing: the probe that the kernel refuses must not cost the others. */
+static void test_refused_probe(void **state)
+{
+	static const char *const libs[] = {"libsmoke.so", NULL};
+	int seen = 0;
+
+	target_run(&target, NULL, libs);
+	rig_open(&rig, refused_yaml);
+	rig_add(&rig, target.pid, 1);
+	attach_rows(rig.attach, check_refused, &seen);
+	assert_int_equal(seen, 2);
+	target_say(&target, "text x");
+	rig_pump(&rig);
+	assert_int_equal(rig_count(&rig, "text"), 1);
+}
+
 /* ---- returns --------------------------------------------------------------------------------- */
 
-static const char returns_yaml[] = HEAD
+static const char returns_yaml[] = RIG_YAML
 	"      - name: ways\n        library: smoke\n        symbol: smoke_ways\n"
 	"        on: ret\n"
 	"        args:\n"
 	"          - {name: n, fetch: $arg1, type: s64}\n"
-	"          - {name: rc, fetch: $retval, type: s64}\n" EVENT
+	"          - {name: rc, fetch: $retval, type: s64}\n" RIG_CALL
 	"      - name: tail\n        library: smoke\n        symbol: smoke_tail\n"
 	"        on: ret\n        required: false\n"
 	"        args:\n"
-	"          - {name: rc, fetch: $retval, type: s64}\n" EVENT
+	"          - {name: rc, fetch: $retval, type: s64}\n" RIG_CALL
 	"      - name: made\n        library: smoke\n        symbol: smoke_make\n"
 	"        on: return\n        skip_negative: true\n"
 	"        args:\n"
 	"          - {name: op, fetch: \"+0($arg2)\", type: x64}\n"
-	"          - {name: rc, fetch: $retval, type: s32}\n" EVENT
+	"          - {name: rc, fetch: $retval, type: s32}\n" RIG_CALL
 	"      - name: thrower\n        library: smoke\n        symbol: \"_Z11smoke_throw*\"\n"
 	"        on: ret\n"
 	"        args:\n"
 	"          - {name: n, fetch: $arg1, type: s64}\n"
-	"          - {name: rc, fetch: $retval, type: s64}\n" EVENT
+	"          - {name: rc, fetch: $retval, type: s64}\n" RIG_CALL
 	"      - name: strings\n        library: smoke\n        symbol: \"_Z12smoke_string*\"\n"
 	"        on: ret\n"
 	"        args:\n"
 	"          - {name: s, fetch: \"+0($arg1)\", type: stdstring, max: 128}\n"
 	"          - {name: note, fetch: \"+8($arg2)\", type: stdstring, max: 64,\n"
 	"             if: \"+40($arg2):u8\"}\n"
-	"          - {name: rc, fetch: $retval, type: s64}\n" EVENT;
+	"          - {name: rc, fetch: $retval, type: s64}\n" RIG_CALL;
 
 static void test_every_return(void **state)
 {
@@ -290,190 +311,6 @@ static void test_cxx_strings(void **state)
 	assert_int_equal(rig_len(&rig, h, "note"), SP_LEN_UNSET); /* not engaged */
 }
 
-/* ---- polls ----------------------------------------------------------------------------------- */
-
-static const char polls_yaml[] =
-	HEAD "      - name: made\n        library: smoke\n        symbol: smoke_make\n"
-	     "        on: ret\n"
-	     "        args:\n"
-	     "          - {name: op, fetch: \"+0($arg2)\", type: x64}\n"
-	     "          - {name: rc, fetch: $retval, type: s32}\n"
-	     "        event: {role: post, error: rc}\n"
-	     "      - name: polled\n        library: smoke\n        symbol: smoke_status\n"
-	     "        on: ret\n        on_change: op\n"
-	     "        args:\n"
-	     "          - {name: op, fetch: $arg1, type: x64}\n"
-	     "          - {name: rc, fetch: $retval, type: s32}\n"
-	     "        event: {role: status, status: rc}\n"
-	     "      - name: released\n        library: smoke\n        symbol: smoke_release\n"
-	     "        on: entry\n"
-	     "        args:\n"
-	     "          - {name: op, fetch: $arg1, type: x64}\n"
-	     "        event: {role: close}\n";
-
-static void test_on_change(void **state)
-{
-	struct sp_poll poll;
-	uint64_t op;
-
-	target_run(&target, NULL, smoke_libs);
-	rig_open(&rig, polls_yaml);
-	rig_add(&rig, target.pid, 3);
-	target_say(&target, "polls 100 1 1");
-	rig_pump(&rig);
-	assert_int_equal(rig_count(&rig, "polled"), 1);
-	op = rig_val(&rig, rig_hit(&rig, "polled", 0), "op");
-	assert_true(attach_last_poll(rig.attach, (uint32_t)target.pid, op, &poll));
-	assert_int_equal(poll.count, 100);
-	assert_int_equal(poll.answer, 1);
-	assert_int_equal(poll.tid, target.pid);
-	rig_clear(&rig);
-	target_say(&target, "polls 50 0 0"); /* another answer */
-	target_say(&target, "polls 50 0 0");
-	rig_pump(&rig);
-	assert_int_equal(rig_count(&rig, "polled"), 1);
-	assert_int_equal(rig_val(&rig, rig_hit(&rig, "polled", 0), "rc"), 0);
-	rig_clear(&rig);
-	target_say(&target, "polls 5 0 1"); /* the handle is made anew: the same answer is news */
-	rig_pump(&rig);
-	assert_int_equal(rig_count(&rig, "polled"), 1);
-	target_say(&target, "polls 5 0 2"); /* and released */
-	rig_pump(&rig);
-	assert_int_equal(rig_count(&rig, "released"), 1);
-	assert_false(attach_last_poll(rig.attach, (uint32_t)target.pid, op, &poll));
-}
-
-/* ---- frames ---------------------------------------------------------------------------------- */
-
-static const char frames_yaml[] = HEAD
-	"      - name: received\n        library: zmq\n        symbol: zmq_msg_recv\n"
-	"        on: return\n        skip_negative: true\n"
-	"        args:\n"
-	"          - {name: frame, fetch: \"+0($arg1)\", type: zmqmsg, max: 64}\n"
-	"          - {name: sock, fetch: $arg2, type: x64}\n"
-	"        frame: frame\n        socket: sock\n"
-	"        messages:\n"
-	"          - name: guard\n"
-	"            frames: [Guard, \"{room}\", \"{ip:ip}\", \"{n:len}\", \"*\", \"{agent}\"]\n"
-	"            event: {role: announce, peer: \"{ip}\"}\n"
-	"          - name: abort\n"
-	"            frames: [ABORT, \"{room}\"]\n"
-	"            event: {role: abort}\n"
-	"      - name: sent\n        library: zmq\n        symbol: zmq_msg_send\n"
-	"        on: entry\n"
-	"        args:\n"
-	"          - {name: frame, fetch: \"+0($arg1)\", type: zmqmsg, max: 64}\n"
-	"          - {name: sock, fetch: $arg2, type: x64}\n"
-	"          - {name: flags, fetch: $arg3, type: u32}\n"
-	"        frame: frame\n        socket: sock\n"
-	"        more: {arg: flags, mask: 2}\n"
-	"        messages:\n"
-	"          - name: abort\n"
-	"            frames: [ABORT, \"{room}\"]\n"
-	"            event: {role: control, kind: abort}\n";
-
-static void start_zmq(void)
-{
-	static const char *const libs[] = {"libzmq.so.5", NULL};
-
-	target_run(&target, NULL, libs);
-	assert_string_equal(target_say(&target, "zmq"), "ok");
-}
-
-static bool has_received(struct rig *r, long n)
-{
-	return rig_count(r, "received") >= n;
-}
-
-static bool has_dropped(struct rig *r, long n)
-{
-	return rig_counter(r, SP_C_FRAMES_DROPPED) >= (uint64_t)n;
-}
-
-static void assert_frame(const char *probe, int i, int index, int flags, const char *text)
-{
-	const struct sp_rec_hit *h = rig_hit(&rig, probe, i);
-
-	assert_non_null(h);
-	assert_int_equal(h->h.frame, index);
-	assert_int_equal(h->h.flags, flags);
-	if (text)
-		assert_string_equal(rig_text(&rig, h, "frame"), text);
-	else
-		assert_int_equal(rig_len(&rig, h, "frame"), SP_LEN_UNSET);
-}
-
-static void test_frames(void **state)
-{
-	start_zmq();
-	rig_open(&rig, frames_yaml);
-	rig_add(&rig, target.pid, 2);
-	/* The reader was inside the call before its probe was there: frame 0 is not seen. */
-	target_say(&target, "send Guard|123|10.0.0.1|*500|*70|agent-1");
-	rig_until(&rig, has_received, 5, "the rest of the first message");
-	assert_frame("received", 0, 0, SP_RF_CUT | SP_RF_MORE, "123");
-	assert_frame("received", 1, 1, SP_RF_CUT | SP_RF_MORE, "10.0.0.1");
-	assert_frame("received", 2, 2, SP_RF_CUT | SP_RF_MORE, NULL);
-	assert_int_equal(rig_val(&rig, rig_hit(&rig, "received", 2), "frame"), 500);
-	assert_frame("received", 3, 3, SP_RF_CUT | SP_RF_MORE, NULL); /* over 64 bytes */
-	assert_frame("received", 4, 4, SP_RF_CUT, "agent-1");
-	rig_clear(&rig);
-	/* Then the beginning is known. */
-	target_say(&target, "send Guard|456|10.0.0.2|*33|secret words|agent-2");
-	rig_until(&rig, has_received, 6, "the second message");
-	assert_frame("received", 0, 0, SP_RF_MORE, "Guard");
-	assert_frame("received", 1, 1, SP_RF_MORE, "456");
-	assert_frame("received", 2, 2, SP_RF_MORE, "10.0.0.2");
-	assert_frame("received", 3, 3, SP_RF_MORE, NULL); /* only its length is wanted */
-	assert_int_equal(rig_val(&rig, rig_hit(&rig, "received", 3), "frame"), 33);
-	assert_frame("received", 4, 4, SP_RF_MORE, NULL);
-	assert_frame("received", 5, 5, 0, "agent-2");
-	assert_int_equal(rig_count(&rig, "sent"), 0); /* none of them was an ABORT */
-}
-
-static void test_frames_dropped(void **state)
-{
-	uint64_t before;
-
-	start_zmq();
-	rig_open(&rig, frames_yaml);
-	rig_add(&rig, target.pid, 2);
-	target_say(&target, "send whatever|first");
-	rig_until(&rig, has_dropped, 2 + 1, "the first message, half seen, and what was sent");
-	before = rig_counter(&rig, SP_C_FRAMES_DROPPED);
-	/* A room number first is a prompt's business now that the boundary is known. */
-	target_say(&target, "send 12345|prompt|Guard|77");
-	target_say(&target, "send ABORT|99");
-	rig_until(&rig, has_received, 2, "the abort");
-	assert_int_equal(rig_count(&rig, "received"), 2);
-	assert_frame("received", 0, 0, SP_RF_MORE, "ABORT");
-	assert_frame("received", 1, 1, 0, "99");
-	assert_int_equal(rig_count(&rig, "sent"), 2);
-	assert_frame("sent", 1, 1, 0, "99");
-	assert_int_equal(rig_counter(&rig, SP_C_FRAMES_DROPPED) - before, 8);
-	for (int i = 0; i < rig.nrec; i++)
-		assert_null(memmem(rig.rec[i].hit.data, 64, "prompt", 6));
-}
-
-/* A cut message's words that could be anybody's text do not leave the target. */
-static void test_frames_cut_private(void **state)
-{
-	start_zmq();
-	rig_open(&rig, frames_yaml);
-	rig_add(&rig, target.pid, 2);
-	target_say(&target, "send Guard|123|tell me a story|ok_word");
-	rig_until(&rig, has_received, 3, "the cut message");
-	assert_frame("received", 0, 0, SP_RF_CUT | SP_RF_MORE, "123");
-	assert_frame("received", 1, 1, SP_RF_CUT | SP_RF_MORE, NULL);
-	assert_int_equal(rig_val(&rig, rig_hit(&rig, "received", 1), "frame"), 15);
-	assert_frame("received", 2, 2, SP_RF_CUT, "ok_word");
-	for (int i = 0; i < rig.nrec; i++)
-		assert_null(memmem(rig.rec[i].hit.data, 64, "story", 5));
-	target_say(&target, "empty 1000");
-	rig_pump(&rig);
-	assert_int_equal(rig_count(&rig, "received"), 3);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,15 +318,12 @@ int main(void)
 		cmocka_unit_test_teardown(test_stack_arguments, clean),
 		cmocka_unit_test_teardown(test_texts, clean),
 		cmocka_unit_test_teardown(test_read_errors, clean),
+		cmocka_unit_test_teardown(test_refused_probe, clean),
 		cmocka_unit_test_teardown(test_every_return, clean),
 		cmocka_unit_test_teardown(test_registers_survive, clean),
 		cmocka_unit_test_teardown(test_exceptions_pass, clean),
 		cmocka_unit_test_teardown(test_negative_dropped, clean),
 		cmocka_unit_test_teardown(test_cxx_strings, clean),
-		cmocka_unit_test_teardown(test_on_change, clean),
-		cmocka_unit_test_teardown(test_frames, clean),
-		cmocka_unit_test_teardown(test_frames_dropped, clean),
-		cmocka_unit_test_teardown(test_frames_cut_private, clean),
 	};
 
 	return cmocka_run_group_tests_name("attach", tests, NULL, NULL);

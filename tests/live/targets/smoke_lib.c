@@ -79,6 +79,15 @@ long smoke_tail(long n)
 	return smoke_next(n + 1);
 }
 
+/* Never called: begins with an instruction on which the kernel allows no probe. */
+#if defined(__x86_64__)
+__asm__(".text\n.globl smoke_forbidden\n.type smoke_forbidden, @function\n"
+	"smoke_forbidden: hlt\n.size smoke_forbidden, .-smoke_forbidden\n");
+#elif defined(__aarch64__)
+__asm__(".text\n.globl smoke_forbidden\n.type smoke_forbidden, %function\n"
+	"smoke_forbidden: ldxr x0, [x0]\n.size smoke_forbidden, .-smoke_forbidden\n");
+#endif
+
 int smoke_saved_registers(long (*fn)(long), long n)
 {
 	long bad = 0;
