@@ -1,4 +1,4 @@
-# silentpin: build, test, install. `make` alone builds build/silentpin.
+# silentpin: build, test, install. `make` alone builds build/silentpin; `make V=1` shows each command.
 # Targets: all deps demo test bench install lint format clean dist
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
@@ -8,13 +8,14 @@ VERSION := $(shell sed -n 's/^.define SP_VERSION "\(.*\)"/\1/p' user/cli/version
 PREFIX ?= /usr/local
 DESTDIR ?=
 B := build
+DIST := dist
 CC ?= gcc
 CLANG ?= clang
 BPFTOOL ?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
 HOST_ARCH := $(shell uname -m | sed 's/x86_64/x86/;s/aarch64/arm64/')
 
 WARN := -Wall -Wextra -Wshadow -Wformat=2 -Wtype-limits -Wno-unused-parameter -Werror
-CPPFLAGS_OWN := -D_GNU_SOURCE -Iuser -Ibpf -I$(B) -DSP_PREFIX='"$(PREFIX)"'
+CPPFLAGS_OWN := -D_GNU_SOURCE -Iuser -Ibpf -I$(B)
 CFLAGS ?= -O2 -g
 CFLAGS_OWN := -std=gnu11 $(WARN) -fno-strict-aliasing -pthread
 LIBS := -lbpf -lelf -lz -lyaml -lsqlite3 -ljansson -lcapstone -lcap -lm
@@ -25,6 +26,10 @@ OBJS := $(SRCS:user/%.c=$(B)/obj/%.o)
 LIB_OBJS := $(filter-out $(CLI_ONLY:user/%.c=$(B)/obj/%.o),$(OBJS))
 SKEL := $(B)/silentpin.skel.h
 
+# $(call say,CC,FILE) begins a recipe and names what it makes; $(Q) hides the command. V=1 shows all.
+Q := $(if $(filter 1,$(V)),,@)
+say = @printf '  %-7s %s\n' '$(1)' '$(2)'
+
 .PHONY: all
 all: $(B)/silentpin $(B)/bpf/silentpin.x86.bpf.o $(B)/bpf/silentpin.arm64.bpf.o
 
@@ -34,20 +39,24 @@ BPF_DEPS := $(wildcard bpf/*.h) $(wildcard vmlinux/*.h)
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror -D__BPF__ -Ibpf -Ivmlinux
 
 $(B)/bpf/silentpin.%.bpf.o: $(BPF_SRC) $(BPF_DEPS)
+	$(call say,BPF,$@)
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$* -c $< -o $@
+	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$* -c $< -o $@
 	@llvm-strip -g $@ 2>/dev/null || llvm-strip-14 -g $@
 
 $(SKEL): $(B)/bpf/silentpin.$(HOST_ARCH).bpf.o
-	$(BPFTOOL) gen skeleton $< name silentpin_bpf > $@
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name silentpin_bpf > $@
 
 # ---- the user side -----------------------------------------------------------------------------
 $(B)/obj/%.o: user/%.c | $(SKEL)
+	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_OWN) $(CPPFLAGS) $(CFLAGS_OWN) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS_OWN) $(CPPFLAGS) $(CFLAGS_OWN) $(CFLAGS) -MMD -MP -c $< -o $@
 
 $(B)/silentpin: $(OBJS)
-	$(CC) $(CFLAGS) $(LDFLAGS) -pthread $^ $(LIBS) -o $@
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -pthread $^ $(LIBS) -o $@
 
 -include $(OBJS:.o=.d)
 
@@ -59,20 +68,25 @@ SAN := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-po
 SAN_OBJS := $(LIB_OBJS:$(B)/obj/%=$(B)/obj-san/%)
 
 $(B)/obj-san/%.o: user/%.c | $(SKEL)
+	$(call say,CC,$< (sanitized))
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_OWN) $(CPPFLAGS) $(CFLAGS_OWN) -O1 -g $(SAN) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS_OWN) $(CPPFLAGS) $(CFLAGS_OWN) -O1 -g $(SAN) -MMD -MP -c $< -o $@
 -include $(SAN_OBJS:.o=.d)
 
 $(B)/libsilentpin.a: $(LIB_OBJS)
+	$(call say,AR,$@)
 	@rm -f $@; ar rcs $@ $^
 $(B)/libsilentpin-san.a: $(SAN_OBJS)
+	$(call say,AR,$@)
 	@rm -f $@; ar rcs $@ $^
 $(B)/unit/%: tests/unit/%.c $(B)/libsilentpin.a
+	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_OWN) $(CFLAGS_OWN) $(CFLAGS) -MMD -MP $< $(B)/libsilentpin.a $(LIBS) -lcmocka -o $@
+	$(Q)$(CC) $(CPPFLAGS_OWN) $(CFLAGS_OWN) $(CFLAGS) -MMD -MP $< $(B)/libsilentpin.a $(LIBS) -lcmocka -o $@
 $(B)/unit-san/%: tests/unit/%.c $(B)/libsilentpin-san.a
+	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_OWN) $(CFLAGS_OWN) -O1 -g $(SAN) -MMD -MP $< $(B)/libsilentpin-san.a $(LIBS) -lcmocka -o $@
+	$(Q)$(CC) $(CPPFLAGS_OWN) $(CFLAGS_OWN) -O1 -g $(SAN) -MMD -MP $< $(B)/libsilentpin-san.a $(LIBS) -lcmocka -o $@
 -include $(UNIT:=.d) $(UNIT_SAN:=.d)
 
 .PHONY: unit
@@ -80,7 +94,7 @@ unit: $(UNIT) $(UNIT_SAN)
 
 .PHONY: clean
 clean:
-	rm -rf $(B) dist
+	rm -rf $(B) $(DIST)
 
 .PHONY: format
 format:
@@ -95,7 +109,7 @@ deps:
 tracefs:
 	@mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || true
 
-include tests/node/build.mk tests/live/build.mk
+include $(wildcard tests/*/build.mk)
 
 .PHONY: test
 test: deps tracefs
@@ -111,7 +125,7 @@ demo: tracefs
 .PHONY: bench
 bench: tracefs
 	@scripts/deps bench
-	@$(MAKE) --no-print-directory -j2 all node targets
+	@$(MAKE) --no-print-directory -j2 all node benches
 	@/usr/bin/python3 tests/bench/bench.py --build $(B)
 
 C_FILES := $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.cc' 2>/dev/null | grep -v '^vmlinux/')
@@ -124,25 +138,34 @@ lint: $(SKEL)
 		--extra-arg=-Wno-unknown-warning-option -- $(CPPFLAGS_OWN) -std=gnu11
 
 # ---- install, and one static program for nodes without compiler or network ----------------------
+DOCS := README.md LICENSE $(wildcard docs/*.md)
+INST := $(DESTDIR)$(PREFIX)
+
+# The program finds its probes.yaml from its own place (../share/silentpin), so that any PREFIX will do.
 .PHONY: install
 install: all
-	install -D -m 755 $(B)/silentpin $(DESTDIR)$(PREFIX)/bin/silentpin
-	install -D -m 644 probes.yaml $(DESTDIR)$(PREFIX)/share/silentpin/probes.yaml
-	install -D -m 644 docs/silentpin.1 $(DESTDIR)$(PREFIX)/share/man/man1/silentpin.1
-	for f in README.md docs/*.md LICENSE; do \
-		install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/doc/silentpin/$$(basename $$f); done
+	$(call say,INSTALL,$(INST))
+	$(Q)install -D -m 755 -t $(INST)/bin $(B)/silentpin
+	$(Q)install -D -m 644 -t $(INST)/share/silentpin probes.yaml
+	$(Q)install -D -m 644 -t $(INST)/share/man/man1 docs/silentpin.1
+	$(Q)install -D -m 644 -t $(INST)/share/doc/silentpin $(DOCS)
 
-# Static glibc and SQLite warn about dlopen, which we never call (no extensions, no NSS).
-DIST_NAME := silentpin-$(VERSION)-linux-$(shell uname -m)
+# SQLite's loader of extensions makes ld warn about dlopen: nothing here calls it. No name is looked up
+# (NSS) either, so that the program needs no libc on the node. ld's warnings are shown when it fails.
 $(B)/silentpin-static: $(OBJS)
-	$(CC) $(CFLAGS) $(LDFLAGS) -static -pthread $^ $(LIBS) -o $@ 2> $(B)/static.log || { cat $(B)/static.log; exit 1; }
-	@strip $@
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -static -pthread $^ $(LIBS) -o $@ 2> $@.log || { cat $@.log; exit 1; }
+	$(Q)strip $@
 
+DIST_NAME := silentpin-$(VERSION)-linux-$(shell uname -m)
 .PHONY: dist
-dist: dist/$(DIST_NAME).tar.gz
-dist/$(DIST_NAME).tar.gz: $(B)/silentpin-static probes.yaml docs/silentpin.1 README.md LICENSE
-	@rm -rf $(B)/dist && mkdir -p $(B)/dist/$(DIST_NAME) dist
-	cp $(B)/silentpin-static $(B)/dist/$(DIST_NAME)/silentpin
-	cp probes.yaml docs/silentpin.1 README.md LICENSE $(B)/dist/$(DIST_NAME)/
-	tar -C $(B)/dist --owner=0 --group=0 --sort=name -czf $@ $(DIST_NAME)
-	@echo "$@: copy it to the node, unpack it, run ./silentpin doctor"
+dist: $(B)/silentpin-static
+	$(call say,DIST,$(DIST)/$(DIST_NAME).tar.gz)
+	$(Q)rm -rf $(B)/dist
+	$(Q)install -D -m 755 $< $(B)/dist/$(DIST_NAME)/silentpin
+	$(Q)install -D -m 644 -t $(B)/dist/$(DIST_NAME) probes.yaml docs/silentpin.1 README.md LICENSE
+	$(Q)install -D -m 644 -t $(B)/dist/$(DIST_NAME)/docs docs/*.md
+	$(Q)cp -r LICENSES $(B)/dist/$(DIST_NAME)/
+	$(Q)mkdir -p $(DIST)
+	$(Q)tar -C $(B)/dist --owner=0 --group=0 --sort=name -czf $(DIST)/$(DIST_NAME).tar.gz $(DIST_NAME)
+	@echo "Copy it to the node, unpack it there, and run ./silentpin doctor in its folder."

@@ -11,12 +11,15 @@ NODE_HDRS := $(wildcard tests/node/*.h)
 node: $(NODE_B)/libnixl.so $(NODE_B)/_nixl_standin$(NODE_EXT)
 
 $(NODE_B)/%.o: tests/node/%.cc $(NODE_HDRS)
+	$(call say,CXX,$<)
 	@mkdir -p $(@D)
-	$(NODE_CXX) $(NODE_CXXFLAGS) $(if $(filter binding,$*),-I$(NODE_PYINC)) -c $< -o $@
+	$(Q)$(NODE_CXX) $(NODE_CXXFLAGS) $(if $(filter binding,$*),-I$(NODE_PYINC)) -c $< -o $@
 
 # Stripped, as the library of a release is: only .dynsym is left for a prober.
 $(NODE_B)/libnixl.so: $(NODE_B)/agent.o $(NODE_B)/engine.o $(NODE_B)/hooks.o
-	$(NODE_CXX) -shared -Wl,-soname,libnixl.so -Wl,-z,defs -s -pthread $^ -o $@
+	$(call say,LD,$@)
+	$(Q)$(NODE_CXX) -shared -Wl,-soname,libnixl.so -Wl,-z,defs -s -pthread $^ -o $@
 
 $(NODE_B)/_nixl_standin$(NODE_EXT): $(NODE_B)/binding.o $(NODE_B)/libnixl.so
-	$(NODE_CXX) -shared -s -pthread $< -L$(NODE_B) -lnixl -Wl,-rpath,'$$ORIGIN' -o $@
+	$(call say,LD,$@)
+	$(Q)$(NODE_CXX) -shared -s -pthread $< -L$(NODE_B) -lnixl -Wl,-rpath,'$$ORIGIN' -o $@

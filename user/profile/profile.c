@@ -244,9 +244,8 @@ int profile_load(const char *path, struct profile_file **out, struct sp_err *err
 		path = profile_default_path(buf, sizeof(buf));
 	if (!path)
 		return sp_err_set(err, SP_EXIT_USAGE, -ENOENT,
-				  "probes.yaml: not found beside the program nor in %s/share/"
-				  "silentpin: give --probes FILE",
-				  SP_PREFIX);
+				  "probes.yaml: not found beside the program, above it, nor in "
+				  "../share/silentpin: give the file, or set SILENTPIN_PROBES");
 	if (!*path)
 		return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
 				  "\"\": not a file's name: name a probes file");
@@ -256,10 +255,10 @@ int profile_load(const char *path, struct profile_file **out, struct sp_err *err
 	return profile_parse(path, text, len, out, err);
 }
 
-/* DIR/probes.yaml into buf; false when it does not exist or does not fit. */
-static bool try_path(char *buf, size_t len, const char *dir)
+/* DIR/FILE into buf; false when it does not exist or does not fit. */
+static bool try_path(char *buf, size_t len, const char *dir, const char *file)
 {
-	int n = snprintf(buf, len, "%s/probes.yaml", dir);
+	int n = snprintf(buf, len, "%s/%s", dir, file);
 
 	return n > 0 && (size_t)n < len && !access(buf, F_OK);
 }
@@ -276,14 +275,15 @@ const char *profile_default_path(char *buf, size_t len)
 	}
 	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	exe[n > 0 ? n : 0] = '\0';
-	for (int up = 0; up < 2; up++) { /* its folder, then the one above (build/silentpin) */
+	/* side by side; build/silentpin; bin/silentpin with share/silentpin/probes.yaml */
+	for (int up = 0; up < 2; up++) {
 		char *slash = strrchr(exe, '/');
 
 		if (!slash)
-			break;
+			return NULL;
 		*slash = '\0';
-		if (try_path(buf, len, exe))
+		if (try_path(buf, len, exe, "probes.yaml"))
 			return buf;
 	}
-	return try_path(buf, len, SP_PREFIX "/share/silentpin") ? buf : NULL;
+	return try_path(buf, len, exe, "share/silentpin/probes.yaml") ? buf : NULL;
 }

@@ -193,15 +193,15 @@ struct profile_file {
 	int nprofiles;
 };
 
-/* path NULL: the file given at build or install time (see profile_default_path). On error fills err
+/* path NULL: the file that came with the program (see profile_default_path). On error fills err
  * with "FILE:LINE:COL: what is wrong" (or "FILE: why: what to do") and exit code 2. */
 int profile_load(const char *path, struct profile_file **out, struct sp_err *err);
 /* The same from memory; name stands for the path in messages. */
 int profile_parse(const char *name, const char *text, size_t len, struct profile_file **out,
 		  struct sp_err *err);
 void profile_free(struct profile_file *pf);
-/* $SILENTPIN_PROBES, else probes.yaml beside the executable or in its parent folder, else
- * PREFIX/share/silentpin/probes.yaml; buf holds the answer. NULL when none exists. */
+/* $SILENTPIN_PROBES, else probes.yaml in the executable's folder or the one above, else
+ * ../share/silentpin/probes.yaml from there; buf holds the answer. NULL when none exists. */
 const char *profile_default_path(char *buf, size_t len);
 
 const struct profile *profile_by_name(const struct profile_file *pf, const char *name);
