@@ -9,12 +9,25 @@
 #define MAX_SHIFT      255 /* words; the cookie has a byte for them */
 #define LITERAL_BYTES  16  /* the widest literal load */
 
-int insn_decode(enum insn_machine m, const uint8_t *code, size_t len, size_t at, unsigned depth,
-		const struct insn *prev, struct insn *out)
+void insn_open(struct insn_reader *r, enum insn_machine m)
 {
-	switch (m) {
+	*r = (struct insn_reader){.machine = m};
+	if (m == MACHINE_X86_64)
+		insn_open_x86(r);
+}
+
+void insn_close(struct insn_reader *r)
+{
+	if (r->machine == MACHINE_X86_64)
+		insn_close_x86(r);
+}
+
+int insn_decode(const struct insn_reader *r, const uint8_t *code, size_t len, size_t at,
+		unsigned depth, const struct insn *prev, struct insn *out)
+{
+	switch (r->machine) {
 	case MACHINE_X86_64:
-		return insn_decode_x86(code, len, at, depth, prev, out);
+		return insn_decode_x86(r, code, len, at, depth, prev, out);
 	case MACHINE_ARM64:
 		return insn_decode_arm64(code, len, at, depth, prev, out);
 	default:
@@ -29,23 +42,27 @@ typedef int (*insn_fn)(void *ctx, const struct insn_part *part, size_t at, const
 static int walk(enum insn_machine m, const struct insn_part *parts, int nparts, insn_fn fn,
 		void *ctx)
 {
-	for (int i = 0; i < nparts; i++) {
+	struct insn_reader r;
+	int rc = 0;
+
+	insn_open(&r, m);
+	for (int i = 0; i < nparts && !rc; i++) {
 		struct insn in, prev;
 		size_t at = 0;
-		int rc;
 
 		while (at < parts[i].len) {
-			rc = insn_decode(m, parts[i].code, parts[i].len, at, 0, at ? &prev : NULL,
+			rc = insn_decode(&r, parts[i].code, parts[i].len, at, 0, at ? &prev : NULL,
 					 &in);
 			if (!rc)
 				rc = fn(ctx, &parts[i], at, &in);
 			if (rc)
-				return rc;
+				break;
 			at += in.len;
 			prev = in;
 		}
 	}
-	return 0;
+	insn_close(&r);
+	return rc;
 }
 
 static bool is_direct(const struct insn *in)
@@ -91,22 +108,20 @@ static void site_set(struct insn_site *out, const struct insn_part *part, size_t
 		snprintf(out->where, sizeof(out->where), "entry%s%s", *name ? ", " : "", name);
 }
 
-void insn_entry(enum insn_machine m, const struct insn_part *parts, int nparts, bool whole,
-		struct insn_site *out)
+/* The first place from the entry on that the kernel emulates, if every call passes it once. */
+static void better_entry(const struct insn_reader *r, const struct insn_part *parts, int nparts,
+			 bool whole, struct insn_site *out)
 {
 	const struct insn_part *p = &parts[0];
-	struct insn in, first = {0};
+	struct insn in;
 	unsigned depth = 0;
 	size_t at = 0;
 
-	if (insn_decode(m, p->code, p->len, 0, 0, NULL, &first))
-		memset(&first, 0, sizeof(first));
-	site_set(out, p, 0, 0, &first);
 	for (int i = 0; i < PROLOGUE_INSNS && at < p->len; i++) {
-		if (insn_decode(m, p->code, p->len, at, depth, NULL, &in))
+		if (insn_decode(r, p->code, p->len, at, depth, NULL, &in))
 			return;
 		if (in.emulated) {
-			if (passed_once(m, parts, nparts, whole, at))
+			if (passed_once(r->machine, parts, nparts, whole, at))
 				site_set(out, p, at, depth, &in);
 			return;
 		}
@@ -127,19 +142,36 @@ void insn_entry(enum insn_machine m, const struct insn_part *parts, int nparts, 
 	}
 }
 
+void insn_entry(enum insn_machine m, const struct insn_part *parts, int nparts, bool whole,
+		struct insn_site *out)
+{
+	const struct insn_part *p = &parts[0];
+	struct insn_reader r;
+	struct insn first;
+
+	insn_open(&r, m);
+	if (insn_decode(&r, p->code, p->len, 0, 0, NULL, &first))
+		memset(&first, 0, sizeof(first));
+	site_set(out, p, 0, 0, &first);
+	better_entry(&r, parts, nparts, whole, out);
+	insn_close(&r);
+}
+
 void insn_return_entry(enum insn_machine m, const struct insn_part *parts, int nparts, bool whole,
 		       struct insn_site *out)
 {
 	const struct insn_part *p = &parts[0];
-	struct insn in = {0}, next = {0};
+	struct insn in, next;
+	struct insn_reader r;
 
-	if (insn_decode(m, p->code, p->len, 0, 0, NULL, &in))
+	insn_open(&r, m);
+	if (insn_decode(&r, p->code, p->len, 0, 0, NULL, &in))
 		memset(&in, 0, sizeof(in));
 	site_set(out, p, 0, 0, &in);
-	if (in.kind != INSN_LANDING || !passed_once(m, parts, nparts, whole, in.len))
-		return;
-	if (!insn_decode(m, p->code, p->len, in.len, 0, NULL, &next))
+	if (in.kind == INSN_LANDING && passed_once(m, parts, nparts, whole, in.len) &&
+	    !insn_decode(&r, p->code, p->len, in.len, 0, NULL, &next))
 		site_set(out, p, in.len, 0, &next);
+	insn_close(&r);
 }
 
 /* ---- returns --------------------------------------------------------------------------------- */

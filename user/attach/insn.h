@@ -40,10 +40,18 @@ struct insn {
 	const char *name; /* "push", for people */
 };
 
+/* A decoder for one machine. Opening capstone takes as long as decoding 40 instructions. */
+struct insn_reader {
+	enum insn_machine machine;
+	size_t cs;   /* x86-64: capstone's handle (csh), 0 when it cannot be had */
+	void *cs_in; /* and its scratch (cs_insn) */
+};
+void insn_open(struct insn_reader *r, enum insn_machine m);
+void insn_close(struct insn_reader *r);
 /* Decode code[at..len). depth: words pushed so far, to tell the function's own frame. 0, or -EILSEQ
  * for bytes that are no instruction. prev: the instruction before, or NULL. */
-int insn_decode(enum insn_machine m, const uint8_t *code, size_t len, size_t at, unsigned depth,
-		const struct insn *prev, struct insn *out);
+int insn_decode(const struct insn_reader *r, const uint8_t *code, size_t len, size_t at,
+		unsigned depth, const struct insn *prev, struct insn *out);
 
 /* One piece of a function: its body, or its cold part somewhere else. */
 struct insn_part {
@@ -83,8 +91,10 @@ int insn_rets(enum insn_machine m, const struct insn_part *parts, int nparts,
 bool insn_leaves(enum insn_machine m, const struct insn_part *parts, int nparts, uint64_t *target,
 		 bool *conditional);
 /* The decoders behind insn_decode. */
-int insn_decode_x86(const uint8_t *code, size_t len, size_t at, unsigned depth,
-		    const struct insn *prev, struct insn *out);
+void insn_open_x86(struct insn_reader *r);
+void insn_close_x86(struct insn_reader *r);
+int insn_decode_x86(const struct insn_reader *r, const uint8_t *code, size_t len, size_t at,
+		    unsigned depth, const struct insn *prev, struct insn *out);
 int insn_decode_arm64(const uint8_t *code, size_t len, size_t at, unsigned depth,
 		      const struct insn *prev, struct insn *out);
 

@@ -6,6 +6,8 @@
 
 #include "attach/insn.h"
 
+#define MAX_FRAME 2040 /* bytes: 255 words, what a cookie can hold */
+
 /* Argument registers (System V psABI 3.2.3) in all their widths, and the stack pointer. */
 static const uint16_t spoiling[] = {
 	X86_REG_RDI, X86_REG_EDI, X86_REG_DI,  X86_REG_DIL, X86_REG_RSI, X86_REG_ESI,
@@ -113,7 +115,7 @@ static void classify(csh cs, const cs_insn *in, const uint8_t *b, unsigned depth
 	case X86_INS_SUB:
 		if (x->operands[0].type == X86_OP_REG && x->operands[0].reg == X86_REG_RSP &&
 		    x->operands[1].type == X86_OP_IMM && x->operands[1].imm > 0 &&
-		    x->operands[1].imm % 8 == 0 && x->operands[1].imm <= 8 * 255) {
+		    x->operands[1].imm % 8 == 0 && x->operands[1].imm <= MAX_FRAME) {
 			out->kind = INSN_GROW;
 			out->words = x->operands[1].imm / 8;
 			return;
@@ -179,32 +181,43 @@ static const char *name_of(unsigned id)
 	}
 }
 
-int insn_decode_x86(const uint8_t *code, size_t len, size_t at, unsigned depth,
-		    const struct insn *prev, struct insn *out)
+void insn_open_x86(struct insn_reader *r)
+{
+	csh cs;
+
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &cs) != CS_ERR_OK)
+		return;
+	cs_option(cs, CS_OPT_DETAIL, CS_OPT_ON);
+	r->cs_in = cs_malloc(cs);
+	if (r->cs_in)
+		r->cs = cs;
+	else
+		cs_close(&cs);
+}
+
+void insn_close_x86(struct insn_reader *r)
+{
+	if (!r->cs)
+		return;
+	cs_free(r->cs_in, 1);
+	cs_close(&r->cs);
+}
+
+int insn_decode_x86(const struct insn_reader *r, const uint8_t *code, size_t len, size_t at,
+		    unsigned depth, const struct insn *prev, struct insn *out)
 {
 	size_t left = len - at;
 	uint64_t addr = at;
 	const uint8_t *p = code + at;
-	cs_insn *in;
-	csh cs;
-	int err = 0;
+	cs_insn *in = r->cs_in;
 
 	memset(out, 0, sizeof(*out));
-	if (at >= len || cs_open(CS_ARCH_X86, CS_MODE_64, &cs) != CS_ERR_OK)
+	if (at >= len || !r->cs || !cs_disasm_iter(r->cs, &p, &left, &addr, in))
 		return -EILSEQ;
-	cs_option(cs, CS_OPT_DETAIL, CS_OPT_ON);
-	in = cs_malloc(cs);
-	if (in && cs_disasm_iter(cs, &p, &left, &addr, in)) {
-		out->len = (uint8_t)in->size;
-		out->name = name_of(in->id);
-		classify(cs, in, code + at, depth, prev, out);
-		if (out->kind == INSN_BRANCH && !out->name[0])
-			out->name = "jcc";
-	} else {
-		err = -EILSEQ;
-	}
-	if (in)
-		cs_free(in, 1);
-	cs_close(&cs);
-	return err;
+	out->len = (uint8_t)in->size;
+	out->name = name_of(in->id);
+	classify(r->cs, in, code + at, depth, prev, out);
+	if (out->kind == INSN_BRANCH && !out->name[0])
+		out->name = "jcc";
+	return 0;
 }
