@@ -36,9 +36,10 @@ all: $(B)/silentpin $(B)/bpf/silentpin.x86.bpf.o $(B)/bpf/silentpin.arm64.bpf.o
 # ---- the kernel side, for both architectures in every build ------------------------------------
 BPF_SRC := bpf/silentpin.bpf.c
 BPF_DEPS := $(wildcard bpf/*.h) $(wildcard vmlinux/*.h)
-BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror -D__BPF__ -Ibpf -Ivmlinux
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror -D__BPF__ -Ibpf -Ivmlinux \
+	-ffile-prefix-map=$(CURDIR)=.
 
-$(B)/bpf/silentpin.%.bpf.o: $(BPF_SRC) $(BPF_DEPS)
+$(B)/bpf/silentpin.%.bpf.o: $(BPF_SRC) $(BPF_DEPS) Makefile
 	$(call say,BPF,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$* -c $< -o $@
