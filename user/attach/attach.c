@@ -103,10 +103,12 @@ static struct watched *find(const struct attach *a, uint32_t pid)
 
 static int add_watched(struct attach *a, pid_t pid, struct watched **out, struct sp_err *err)
 {
-	struct watched **grown = realloc(a->watched, sizeof(*grown) * (size_t)(a->nwatched + 1));
+	/* an array of pointers */
+	struct watched **grown = realloc(a->watched, sizeof(void *) * (size_t)(a->nwatched + 1));
 	struct watched *w = calloc(1, sizeof(*w));
 	int rc;
 
+	*out = NULL;
 	if (grown)
 		a->watched = grown;
 	if (!grown || !w) {
@@ -176,7 +178,7 @@ int attach_add(struct attach *a, pid_t pid, struct sp_err *err)
 	if (w)
 		return watched_probes(w);
 	rc = add_watched(a, pid, &w, err);
-	if (rc)
+	if (!w)
 		return rc;
 	rc = watched_scan(a, w);
 	if (rc == 0 && watched_link_error(w) == -EPERM)
@@ -252,7 +254,8 @@ static void on_fork(struct attach *a, const struct sp_rec_hit *rec)
 
 	if (!child || find(a, child))
 		return;
-	if (add_watched(a, (pid_t)child, &w, NULL)) {
+	add_watched(a, (pid_t)child, &w, NULL);
+	if (!w) {
 		bpfload_target(&a->bpf, child, false); /* it has ended already */
 		return;
 	}

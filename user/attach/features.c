@@ -29,8 +29,10 @@
 
 static int load(const struct bpf_insn *insns, size_t n, int attach_type)
 {
-	LIBBPF_OPTS(bpf_prog_load_opts, opts,
-		    .expected_attach_type = (enum bpf_attach_type)attach_type);
+	struct bpf_prog_load_opts opts = {
+		.sz = sizeof(opts),
+		.expected_attach_type = (enum bpf_attach_type)attach_type,
+	};
 	int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "sp_feature", "Dual BSD/GPL", insns, n, &opts);
 
 	return fd < 0 ? -errno : fd;

@@ -91,45 +91,35 @@ int maps_parse(const char *text, struct map_files *out)
 	return err;
 }
 
-/* The whole of a file of /proc, whose size is not known before. */
-static int slurp(const char *path, char **out)
+/* The whole of a file of /proc, whose size is not known before. NULL: *err tells why. */
+static char *slurp(const char *path, int *err)
 {
 	size_t cap = 64 << 10, len = 0;
 	__closefd int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char *buf;
-	ssize_t n;
+	char *buf = fd >= 0 ? malloc(cap) : NULL;
+	ssize_t n = 1;
 
-	if (fd < 0)
-		return -errno;
-	buf = malloc(cap);
-	while (buf) {
+	*err = fd >= 0 ? -ENOMEM : -errno;
+	while (buf && n > 0) {
 		n = read(fd, buf + len, cap - len - 1);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
+		if (n < 0) {
+			*err = -errno;
+			free(buf);
+			return NULL;
+		}
 		len += (size_t)n;
 		if (cap - len < 4096) {
 			char *grown = realloc(buf, cap * 2);
 
-			if (!grown) {
+			if (!grown)
 				free(buf);
-				return -ENOMEM;
-			}
 			buf = grown;
 			cap *= 2;
 		}
 	}
-	if (!buf)
-		return -ENOMEM;
-	if (n < 0) {
-		n = -errno;
-		free(buf);
-		return (int)n;
-	}
-	buf[len] = 0;
-	*out = buf;
-	return 0;
+	if (buf)
+		buf[len] = 0;
+	return buf;
 }
 
 int maps_read(pid_t pid, struct map_files *out)
@@ -140,8 +130,8 @@ int maps_read(pid_t pid, struct map_files *out)
 
 	memset(out, 0, sizeof(*out));
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	err = slurp(path, &text);
-	if (err)
+	text = slurp(path, &err);
+	if (!text)
 		return err == -ENOENT ? -ESRCH : err == -EACCES ? -EPERM : err;
 	return maps_parse(text, out);
 }

@@ -31,7 +31,7 @@ static struct plan *get_plan(struct attach *a, pid_t pid, const struct map_file 
 	if (plan)
 		return plan;
 	fd = maps_open(pid, f, why, sizeof(why));
-	grown = realloc(a->plan, sizeof(*grown) * (size_t)(a->nplan + 1));
+	grown = realloc(a->plan, sizeof(void *) * (size_t)(a->nplan + 1)); /* of pointers */
 	if (grown)
 		a->plan = grown;
 	if (plan_make(a->profile, f, fd, why, &plan))

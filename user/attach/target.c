@@ -19,30 +19,35 @@
 
 #define CMDLINE_MAX 4096
 
-/* Read a small file of /proc/PID whole; its length, or -errno. Always ends in NUL. */
-static ssize_t read_proc(pid_t pid, const char *name, char *buf, size_t len)
+/* Read a small file of /proc/PID whole; got (may be NULL): its length. Always ends in NUL. -ESRCH
+ * when the process is gone. */
+static int read_proc(pid_t pid, const char *name, char *buf, size_t len, size_t *got)
 {
 	char path[64];
-	ssize_t n;
+	ssize_t n = -1;
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	__closefd int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = read(fd, buf, len - 1);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		n = read(fd, buf, len - 1);
+	buf[n > 0 ? n : 0] = 0;
+	if (got)
+		*got = n > 0 ? (size_t)n : 0;
 	if (n < 0)
-		return -errno;
-	buf[n] = 0;
-	return n;
+		n = errno == ENOENT ? -ESRCH : -errno;
+	if (fd >= 0)
+		close(fd);
+	return n < 0 ? (int)n : 0;
 }
 
 int target_start(pid_t pid, uint64_t *start)
 {
 	char buf[1024], *p;
-	ssize_t n = read_proc(pid, "stat", buf, sizeof(buf));
+	int err = read_proc(pid, "stat", buf, sizeof(buf), NULL);
 
-	if (n < 0)
-		return n == -ENOENT ? -ESRCH : (int)n;
+	if (err)
+		return err;
 	/* The second field is the comm in parentheses, which may hold anything. */
 	p = strrchr(buf, ')');
 	for (int field = 2; p && field < 22; field++)
@@ -57,7 +62,7 @@ uint64_t target_pages(pid_t pid)
 	char buf[128];
 	uint64_t pages;
 
-	if (read_proc(pid, "statm", buf, sizeof(buf)) < 0 || sscanf(buf, "%" SCNu64, &pages) != 1)
+	if (read_proc(pid, "statm", buf, sizeof(buf), NULL) || sscanf(buf, "%" SCNu64, &pages) != 1)
 		return 0;
 	return pages;
 }
@@ -111,24 +116,25 @@ void target_close(struct target_id *id)
 
 int target_cmdline(pid_t pid, char *buf, size_t len)
 {
-	ssize_t n = read_proc(pid, "cmdline", buf, len);
+	char comm[32];
+	size_t end;
+	int err = read_proc(pid, "cmdline", buf, len, &end);
 
-	if (n < 0)
-		return n == -ENOENT ? -ESRCH : (int)n;
+	if (err)
+		return err;
 	/* setproctitle leaves NULs or blanks behind the new title. */
-	while (n > 0 && (buf[n - 1] == 0 || buf[n - 1] == ' '))
-		buf[--n] = 0;
-	for (ssize_t i = 0; i < n; i++)
+	while (end > 0 && (buf[end - 1] == 0 || buf[end - 1] == ' '))
+		buf[--end] = 0;
+	for (size_t i = 0; i < end; i++)
 		if (!isprint((unsigned char)buf[i]) && !(buf[i] & 0x80))
 			buf[i] = ' ';
-	if (n == 0 && len > 2) {
-		n = read_proc(pid, "comm", buf + 1, len - 2);
-		if (n < 0)
-			return n == -ENOENT ? -ESRCH : (int)n;
-		buf[0] = '[';
-		buf[1 + strcspn(buf + 1, "\n")] = 0;
-		strcat(buf, "]");
-	}
+	if (end > 0)
+		return 0;
+	err = read_proc(pid, "comm", comm, sizeof(comm), NULL);
+	if (err)
+		return err;
+	comm[strcspn(comm, "\n")] = 0;
+	snprintf(buf, len, "[%s]", comm);
 	return 0;
 }
 
@@ -139,7 +145,7 @@ static bool fits(const struct profile *p, pid_t pid)
 	if (!target_cmdline(pid, text, sizeof(text)) && text[0] != '[' &&
 	    !fnmatch(p->match_cmdline, text, 0))
 		return true;
-	if (read_proc(pid, "comm", text, sizeof(text)) < 0)
+	if (read_proc(pid, "comm", text, sizeof(text), NULL))
 		return false;
 	text[strcspn(text, "\n")] = 0;
 	return fnmatch(p->match_cmdline, text, 0) == 0;

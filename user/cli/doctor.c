@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* silentpin doctor: kernel, rights, libraries, each probe: ok, or what to do. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,13 +25,17 @@ struct doctor {
 	int good; /* probes that can be attached */
 };
 
-/* One finding a line. */
-static void say(bool ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void say(bool ok, const char *fmt, ...)
+/* One finding a line: fine, to be mended, or worth knowing. */
+#define FINE   "ok"
+#define BAD    "NO"
+#define NOTICE "--"
+
+static void say(const char *what, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(const char *what, const char *fmt, ...)
 {
 	va_list ap;
 
-	printf("  %s  ", ok ? "ok" : "NO");
+	printf("  %s  ", what);
 	va_start(ap, fmt);
 	vprintf(fmt, ap);
 	va_end(ap);
@@ -40,11 +45,11 @@ static void say(bool ok, const char *fmt, ...)
 /* First line of a small file; "" when it cannot be read. */
 static void first_line(const char *path, char *buf, size_t len)
 {
-	__fclose FILE *f = fopen(path, "re");
+	__closefd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, buf, len - 1) : 0;
 
-	buf[0] = 0;
-	if (f && fgets(buf, (int)len, f))
-		buf[strcspn(buf, "\n")] = 0;
+	buf[n > 0 ? n : 0] = 0;
+	buf[strcspn(buf, "\n")] = 0;
 }
 
 /* ---- kernel ---------------------------------------------------------------------------------- */
@@ -55,7 +60,7 @@ static void say_lockdown(void)
 
 	first_line("/sys/kernel/security/lockdown", line, sizeof(line));
 	if (strstr(line, "[confidentiality]"))
-		say(false,
+		say(BAD,
 		    "lockdown is in confidentiality mode, which forbids BPF to read memory: boot "
 		    "with lockdown=integrity or none");
 }
@@ -67,7 +72,7 @@ static void say_perf_setting(void)
 
 	first_line("/proc/sys/kernel/perf_event_paranoid", line, sizeof(line));
 	if (line[0])
-		say(true, "kernel.perf_event_paranoid is %s: CAP_SYS_ADMIN overrides it", line);
+		say(NOTICE, "kernel.perf_event_paranoid is %s: CAP_SYS_ADMIN overrides it", line);
 }
 
 static int examine_kernel(struct doctor *d)
@@ -75,34 +80,37 @@ static int examine_kernel(struct doctor *d)
 	struct attach_features *f = &d->features;
 	struct utsname un;
 	int rc = attach_features(f);
+	/* one of the two kinds is enough */
+	const char *missing = f->multi || f->perf ? NOTICE : BAD;
 
 	uname(&un);
 	printf("kernel %s (%s)\n", un.release, un.machine);
-	say(f->btf, "type information%s",
+	say(f->btf ? FINE : BAD, "type information%s",
 	    f->btf ? "" : ": /sys/kernel/btf/vmlinux is missing: CONFIG_DEBUG_INFO_BTF is needed");
-	say(!rc, "BPF tracing programs%s%s", rc ? ": " : "", f->why_bpf);
+	say(rc ? BAD : FINE, "BPF tracing programs%s%s", rc ? ": " : "", f->why_bpf);
 	if (rc) {
 		say_lockdown();
 		return rc;
 	}
-	say(f->multi, "uprobe_multi (attach and detach at once)%s%s", f->multi ? "" : ": ",
-	    f->why_multi);
-	say(f->perf, "perf uprobes (the older way, slow to detach)%s%s", f->perf ? "" : ": ",
-	    f->why_perf);
-	if (!f->perf)
+	say(f->multi ? FINE : missing, "uprobe_multi (attach and detach at once)%s%s",
+	    f->multi ? "" : ": ", f->why_multi);
+	say(f->perf ? FINE : missing, "perf uprobes (the older way, slow to detach)%s%s",
+	    f->perf ? "" : ": ", f->why_perf);
+	if (!f->perf && !f->multi)
 		say_perf_setting();
 	if (f->multi || f->perf)
-		say(true, "probes will be attached by %s",
+		say(FINE, "probes will be attached by %s",
 		    f->multi ? "uprobe_multi" : "perf uprobes");
 	else
-		say(false, "neither kind of uprobe works: give the rights named above, or use "
-			   "Linux 6.6 or newer");
-	say(f->seq, "sequence numbers%s",
+		say(BAD, "neither kind of uprobe works: give the rights named above, or use "
+			 "Linux 6.6 or newer");
+	say(f->seq ? FINE : NOTICE, "sequence numbers%s",
 	    f->seq ? ": a lost record marks the rooms that were open at that moment"
 		   : ": not before Linux 5.18 on this machine: a lost record marks all open rooms");
 	if (f->pidns)
-		say(true, "silentpin runs in a pid namespace of its own: it sees the processes in "
-			  "it, under the numbers they have there");
+		say(NOTICE,
+		    "silentpin runs in a pid namespace of its own: it sees the processes in "
+		    "it, under the numbers they have there");
 	say_lockdown();
 	return f->multi || f->perf ? 0 : -EOPNOTSUPP;
 }
@@ -124,9 +132,9 @@ static bool has_cap(cap_value_t cap)
 static void say_cap(bool ok, const char *names, const char *with, const char *without)
 {
 	if (ok)
-		say(true, "%s: %s", names, with);
+		say(FINE, "%s: %s", names, with);
 	else
-		say(false, "%s: %s", names, without);
+		say(BAD, "%s: %s", names, without);
 }
 
 static void examine_rights(const struct doctor *d)
@@ -164,13 +172,13 @@ static void print_row(void *ctx, const struct attach_row *row)
 
 	if (row->file[0] && strcmp(row->file, r->file) != 0) {
 		snprintf(r->file, sizeof(r->file), "%s", row->file);
-		say(true, "library %s: %s", row->library, row->file);
+		say(FINE, "library %s: %s", row->library, row->file);
 	}
 	if (row->ok)
-		say(true, "probe %s: %s at %s%s", row->probe, row->symbol, row->where,
+		say(FINE, "probe %s: %.60s at %s%s", row->probe, row->symbol, row->where,
 		    row->emulated ? "" : " (single-stepped: about 5 us a hit)");
 	else
-		say(false, "probe %s: %s%s", row->probe, row->reason,
+		say(BAD, "probe %s: %s%s", row->probe, row->reason,
 		    row->required ? "" : " (not required)");
 	r->d->good += can;
 }
@@ -210,11 +218,11 @@ static int examine_process(struct doctor *d, const struct profile_file *pf, pid_
 	if (!p)
 		return -ENOENT;
 	printf("process %d: %.100s\n", pid, cmdline);
-	say(true, "profile %s of %s", p->name, pf->path);
+	say(FINE, "profile %s of %s", p->name, pf->path);
 	rc = attach_dry_rows(p, pid, print_row, &r, err);
 	if (!rc && d->good == before)
-		say(false, "no probe can be attached to it now: is it the server's scheduler? "
-			   "(--find looks for one)");
+		say(BAD, "no probe can be attached to it now: is it the server's scheduler? "
+			 "(--find looks for one)");
 	return rc;
 }
 
