@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attach and detach time of silentpin against bpftrace, with the same functions of a live stand-in node.
+
+Attach: from the start of the process until the code of every probed function in the node is patched. Detach:
+from SIGINT until the process is gone. Both are read off the node's memory, whatever the tracer says.
+"""
+import os
+import sys
+import time
+
+from rig import NODE_PROBES, ROOT, Bpftrace, Elf, Failed, Watch, figure, median, wait_for
+
+REPEATS = 5
+# head of the symbol, what bpftrace does at the entry, what at the return ("" none)
+NIXL = "_ZNK9nixlAgent"
+PROBES = {
+    "libnixl": (
+        (f"{NIXL}11makeXferReq", "@a[tid] = sarg0; @b[tid] = sarg1;",
+         'printf("make %lx %s %d\\n", *(uint64 *)@a[tid], str(*(uint64 *)(@b[tid] + 24)), retval);'),
+        (f"{NIXL}13createXferReq", "@a[tid] = arg5; @b[tid] = sarg0;",
+         'printf("create %lx %s %d\\n", *(uint64 *)@a[tid], str(*(uint64 *)(@b[tid] + 24)), retval);'),
+        (f"{NIXL}11postXferReq", "@a[tid] = arg1;", 'printf("post %lx %d\\n", @a[tid], retval);'),
+        (f"{NIXL}13getXferStatus", "@c[tid] = arg1;",
+         "if (@last[@c[tid]] != retval) "
+         '{ printf("status %lx %d\\n", @c[tid], retval); @last[@c[tid]] = retval; }'),
+        (f"{NIXL}14releaseXferReq", 'printf("release %lx\\n", arg1);', ""),
+    ),
+    "libzmq": (
+        ("zmq_msg_recv", "@d[tid] = arg0;",
+         'if ((int32)retval > 0) { printf("recv %lx %d\\n", @d[tid], retval); }'),
+        ("zmq_msg_send", 'printf("send %lx %d\\n", arg0, arg2);', ""),
+    ),
+}
+
+
+class Text:
+    """The code of the probed functions, as it is in the node's memory."""
+
+    def __init__(self, pid):
+        self.mem = open(f"/proc/{pid}/mem", "rb", buffering=0)
+        self.program = []
+        self.places = []
+        for library, probes in PROBES.items():
+            path = self._map(pid, library)
+            elf = Elf(path)
+            for head, entry, back in probes:
+                name = next(n for n in elf.symbols if n.startswith(head))
+                self.places.append((self._address(elf.find(head)[0]), elf.find(head)[1]))
+                self.program.append(f"uprobe:{path}:{name} {{ {entry} }}")
+                if back:
+                    self.program.append(f"uretprobe:{path}:{name} {{ {back} }}")
+        self.clean = self.read()
+
+    def _map(self, pid, library):
+        self.maps, path = [], None
+        with open(f"/proc/{pid}/maps") as f:
+            for line in f:
+                words = line.split(None, 5)
+                name = words[5].strip() if len(words) == 6 else ""
+                if os.path.basename(name).startswith(library) and "x" in words[1]:
+                    start, end = (int(w, 16) for w in words[0].split("-"))
+                    self.maps.append((start, end, int(words[2], 16)))
+                    path = name
+        if not path:
+            raise Failed(f"the node has no {library}")
+        return path
+
+    def _address(self, offset):
+        for start, end, at in self.maps:
+            if at <= offset < at + end - start:
+                return start + offset - at
+        raise Failed(f"offset {offset:#x} is not mapped")
+
+    def read(self):
+        return [os.pread(self.mem.fileno(), size, at) for at, size in self.places]
+
+    def patched(self):
+        """Functions that are not as they were."""
+        return sum(now != was for now, was in zip(self.read(), self.clean))
+
+    def close(self):
+        self.mem.close()
+
+
+def timed(text, tracer):
+    """Seconds to attach, to detach, and of these from the first function that is clean again."""
+    start = time.monotonic()
+    with tracer() as t:
+        wait_for(lambda: text.patched() == len(text.places), 60, "the probes")
+        attach = time.monotonic() - start
+        # an interrupt during the attach is another thing
+        if hasattr(t, "settled"):
+            t.settled()
+        start = time.monotonic()
+        t.p.send_signal(2)
+        wait_for(lambda: text.patched() < len(text.places), 60, "the first probe gone", 0.0005)
+        first = time.monotonic() - start
+        t.p.wait(60)
+        detach = time.monotonic() - start
+    if text.patched():
+        raise Failed("the node's code is not as it was")
+    return attach, detach, detach - first
+
+
+def measure(build, node):
+    text = Text(node.pid)
+    program = " ".join(text.program)
+    pairs = []
+    try:
+        for _ in range(REPEATS):
+            ours = timed(text, lambda: Watch(build, "-p", node.pid, "--probes", NODE_PROBES,
+                                              attached=None))
+            theirs = timed(text, lambda: Settled(program, node.pid))
+            pairs.append((ours, theirs))
+    finally:
+        text.close()
+    for i, what in enumerate(("attach", "detach")):
+        ours, theirs = ([p[k][i] for p in pairs] for k in (0, 1))
+        figure(f"{what}-silentpin", 1000 * median(ours), "ms")
+        figure(f"{what}-bpftrace", 1000 * median(theirs), "ms")
+        figure(f"{what}-faster", median(t / o for o, t in zip(ours, theirs)), "times", 5)
+    figure("detach-share", median(o[2] / o[1] for o, _ in pairs), "ratio")
+
+
+class Settled(Bpftrace):
+    """Its last probe comes in place a little after the last function has changed."""
+
+    def settled(self):
+        time.sleep(0.3)
+
+
+def run(build):
+    sys.path.insert(0, os.path.join(ROOT, "tests", "node"))
+    from node import Node
+
+    with Node(log=open(os.devnull, "w")) as node:
+        node.decode()  # maps libnixl.so
+        measure(build, node)

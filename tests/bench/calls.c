@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The functions that the benchmarks probe: they do nothing, so that a call costs what its probe
+ * costs. Written in assembler to choose the first instruction: a push (x86-64) or a nop (arm64) is
+ * emulated by the kernel and not single-stepped, and is what compiled functions begin with.
+ */
+#if defined(__x86_64__)
+#define FIRST "push %rbx\n\tpop %rbx\n\tret\n"
+#define NOP5  ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\tret\n"
+#define STEP  "mov $0, %eax\n\tret\n"
+#elif defined(__aarch64__)
+#define FIRST "nop\n\tret\n"
+#define NOP5  "nop\n\tret\n"
+#define STEP  "mov x0, #0\n\tret\n"
+#endif
+
+#define FUNCTION(name, body)                                                                       \
+	__asm__(".text\n\t.p2align 4\n\t.globl " #name "\n\t.type " #name ", %function\n" #name    \
+		":\n\t" body "\t.size " #name ", .-" #name "\n")
+
+FUNCTION(bench_plain, FIRST);   /* never probed */
+FUNCTION(bench_scalars, FIRST); /* (u64, u64) */
+FUNCTION(bench_string, FIRST);  /* (u64, const char *) */
+FUNCTION(bench_nop5, NOP5);     /* (u64, u64); from 6.18 on the kernel makes a call of this nop */
+FUNCTION(bench_step, STEP);     /* (u64, u64); must be single-stepped */
+
+/* The life of a room: what a transport would be asked to do. */
+FUNCTION(bench_announce, FIRST); /* (u64 room, const char *peer) */
+FUNCTION(bench_post, FIRST);     /* (u64 op, const char *text) */
+FUNCTION(bench_status, FIRST);   /* (u64 op, int code) */
