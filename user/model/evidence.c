@@ -338,7 +338,8 @@ static void say_doubts(struct scene *s)
 		say(s, true, "events were lost while this life was open");
 	if (l->blurred && s->c->cause == CAUSE_QUORUM_INCOMPLETE)
 		say(s, true,
-		    "opened right after the attach: an earlier announcement may have been "
+		    "opened right after a gap in what was seen: an earlier announcement may have "
+		    "been "
 		    "missed");
 }
 

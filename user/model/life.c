@@ -203,7 +203,7 @@ struct life *life_open(struct model *m, struct room *r, struct proc *p, bool lat
 	l->quorum = -1;
 	l->stage = STAGE_BOOTSTRAP;
 	l->late = l->arrived = late;
-	l->blurred = p->gap_ns && m->now - p->gap_ns < ATTACH_BLUR_NS;
+	l->blurred = p->gap_ns && m->now - p->gap_ns < GAP_BLUR_NS;
 	l->straggles = late && r->done_ns && m->now - r->done_ns < STRAGGLE_NS;
 	l->fake = profile_room_is_fake(m->cfg.profile, r->name);
 	link_life(l, r, p);

@@ -48,9 +48,9 @@
 /* Rooms in bootstrap this long after the bootstrap thread's end are alerted (design: Alert lines).
  */
 #define BOOT_DEAD_NS (5 * NS_S)
-/* A room that opens this soon after the attach may have been announced before it: the ranks of one
+/* A room that opens this soon after a gap may have been announced before it: the ranks of one
  * decode instance announce within milliseconds of each other. */
-#define ATTACH_BLUR_NS (NS_S / 5)
+#define GAP_BLUR_NS (NS_S / 5)
 /* Operations for a room this soon after its life ended well are most likely that life's own, more
  * than was asked for: they open a life, which is doubted. */
 #define STRAGGLE_NS NS_S

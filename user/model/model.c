@@ -87,7 +87,7 @@ static int target(struct model *m, const struct sp_event *ev)
 		if (p)
 			proc_drop(m, p);
 	}
-	if (!(ev->flags & EV_GAP) && strcmp(ev->kind, "attached"))
+	if (!(ev->flags & EV_GAP))
 		return 0;
 	p = proc_get(m, ev->pid);
 	if (!p)
