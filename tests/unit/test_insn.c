@@ -211,6 +211,19 @@ static void test_leaves(void **state)
 	assert_true(conditional);
 }
 
+static void test_stub(void **state)
+{
+	struct insn_part p = PART(ENDBR "\xff\x25\x00\x00\x00\x00");
+
+	assert_true(insn_is_stub(MACHINE_X86_64, &p)); /* endbr64; jmp *got(%rip) */
+	p = PART(PUSH_RBX "\xff\x25\x00\x00\x00\x00");
+	assert_false(insn_is_stub(MACHINE_X86_64, &p));
+	p = PART(MOV_A_DI MOV_A_DI MOV_A_DI MOV_A_DI "\xff\xe0");
+	assert_false(insn_is_stub(MACHINE_X86_64, &p));
+	p = PART(RET "\xff\xe0");
+	assert_false(insn_is_stub(MACHINE_X86_64, &p));
+}
+
 /* ---- arm64 ----------------------------------------------------------------------------------- */
 
 enum {
@@ -358,6 +371,7 @@ int main(void)
 		cmocka_unit_test(test_x86_rets),
 		cmocka_unit_test(test_x86_rets_refused),
 		cmocka_unit_test(test_leaves),
+		cmocka_unit_test(test_stub),
 		cmocka_unit_test(test_arm_entry),
 		cmocka_unit_test(test_arm_return_entry),
 		cmocka_unit_test(test_arm_rets),

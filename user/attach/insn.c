@@ -258,6 +258,27 @@ bool insn_leaves(enum insn_machine m, const struct insn_part *parts, int nparts,
 	return true;
 }
 
+#define STUB_INSNS 4 /* arm64: adrp, ldr, add, br; x86-64: endbr64, jmp */
+
+bool insn_is_stub(enum insn_machine m, const struct insn_part *part)
+{
+	struct insn in = {0};
+	struct insn_reader r;
+	size_t at = 0;
+
+	insn_open(&r, m);
+	for (int i = 0; i < STUB_INSNS && in.kind != INSN_INDIRECT; i++) {
+		/* No previous instruction is given: a jump behind an add is no jump table here. */
+		if (insn_decode(&r, part->code, part->len, at, 0, NULL, &in) ||
+		    in.kind == INSN_GROW || in.kind == INSN_RET || in.kind == INSN_CALL ||
+		    is_direct(&in))
+			break;
+		at += in.len;
+	}
+	insn_close(&r);
+	return in.kind == INSN_INDIRECT;
+}
+
 /* Data between arm64 instructions that looks like a ret must not be overwritten. */
 static int drop_literal(void *ctx, const struct insn_part *part, size_t at, const struct insn *in)
 {

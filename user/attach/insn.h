@@ -90,6 +90,9 @@ int insn_rets(enum insn_machine m, const struct insn_part *parts, int nparts,
 /* Is there a direct jump out of the parts? Its target, and whether it is conditional. */
 bool insn_leaves(enum insn_machine m, const struct insn_part *parts, int nparts, uint64_t *target,
 		 bool *conditional);
+/* Is this a stub that only leads elsewhere (an entry of the PLT)? */
+bool insn_is_stub(enum insn_machine m, const struct insn_part *part);
+
 /* The decoders behind insn_decode. */
 void insn_open_x86(struct insn_reader *r);
 void insn_close_x86(struct insn_reader *r);

@@ -77,7 +77,11 @@ static void add_unnamed_cold(const struct elf_file *ef, struct func *f)
 	while (f->nparts < INSN_MAX_PARTS &&
 	       insn_leaves(elf_machine(ef), f->part, f->nparts, &target, &conditional)) {
 		struct unwind_piece piece;
+		struct insn_part code;
 
+		if (elf_code(ef, target, PROLOGUE_LEN, &code) ||
+		    insn_is_stub(elf_machine(ef), &code))
+			return; /* a tail call to another library */
 		if (unwind_piece(ef, target, &piece) || piece.len > MAX_FUNC_SIZE ||
 		    elf_name_at(ef, piece.addr))
 			return;

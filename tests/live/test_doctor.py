@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""doctor: what it finds is what attaching would do."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import sp
+
+PROBES = """version: 1
+profiles:
+  - name: smoke
+    match: {cmdline: "*smoke_target*"}
+    room: {type: u64}
+    libraries: {smoke: {file: "libsmoke.so"}, other: {file: "libother*"}}
+    probes:
+      - {name: text, library: smoke, symbol: smoke_text, on: entry, event: {role: call}}
+      - {name: ways, library: smoke, symbol: smoke_ways, on: ret, event: {role: call}}
+      - {name: tail, library: smoke, symbol: smoke_tail, on: ret, event: {role: call}}
+      - {name: typo, library: smoke, symbol: smoke_texx, on: entry, required: false, event: {role: call}}
+      - {name: absent, library: other, symbol: x, on: entry, event: {role: call}}
+"""
+LIVE = os.path.join(sp.BUILD, "live")
+
+
+class Target:
+    """smoke_target with some libraries, until the end of the with."""
+
+    def __init__(self, *libs):
+        self.args = [os.path.join(LIVE, "smoke_target"), *libs]
+
+    def __enter__(self):
+        self.p = subprocess.Popen(self.args, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.p.stdout.readline() == b"ready\n"
+        return self.p.pid
+
+    def __exit__(self, *exc):
+        self.p.kill()
+        self.p.wait()
+        self.p.stdin.close()
+        self.p.stdout.close()
+        return False
+
+
+class Doctor(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.tmp = tempfile.TemporaryDirectory(prefix="silentpin-test-")
+        cls.addClassCleanup(cls.tmp.cleanup)
+        cls.probes = os.path.join(cls.tmp.name, "p.yaml")
+        with open(cls.probes, "w", encoding="ascii") as f:
+            f.write(PROBES)
+
+    def doctor(self, *args):
+        return sp.run("doctor", *args, "--probes", self.probes)
+
+    def line(self, out, word):
+        found = [line for line in out.splitlines() if word in line]
+        self.assertEqual(len(found), 1, f"lines with '{word}' in:\n{out}")
+        return found[0].strip()
+
+    def test_kernel_and_rights(self):
+        r = sp.run("doctor")
+        self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
+        self.assertIn(f"kernel {os.uname().release}", r.stdout)
+        self.assertTrue(self.line(r.stdout, "probes will be attached by").startswith("ok"))
+        self.assertTrue(self.line(r.stdout, "CAP_SYS_PTRACE").startswith("ok"))
+
+    def test_each_probe(self):
+        with Target(os.path.join(LIVE, "libsmoke.so")) as pid:
+            for how in (["-p", pid], ["--find"]):
+                r = self.doctor(*how)
+                self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
+                self.assertTrue(self.line(r.stdout, "probe text:").startswith("ok"))
+                self.assertIn("3 ret", self.line(r.stdout, "probe ways:"))
+                tail = self.line(r.stdout, "probe tail:")
+                self.assertTrue(tail.startswith("NO") and "leaves the function" in tail, tail)
+                typo = self.line(r.stdout, "probe typo:")
+                self.assertIn("near: smoke_text", typo)
+                self.assertIn("(not required)", typo)
+                self.assertIn("no mapped file is named libother*", self.line(r.stdout, "probe absent:"))
+
+    def test_nothing_to_attach(self):
+        with Target() as pid:
+            r = self.doctor("-p", pid)
+        self.assertEqual(r.returncode, 4, r.stdout + r.stderr)
+        self.assertIn("no probe can be attached", r.stdout)
+
+    def test_gone_and_wrong(self):
+        p = subprocess.Popen(["true"])
+        p.wait()
+        r = self.doctor("-p", p.pid)
+        self.assertEqual(r.returncode, 4, r.stderr)
+        self.assertRegex(r.stderr, rf"\Asilentpin: process {p.pid}: does not exist: .+\n\Z")
+        for bad in (["-p", "x"], ["-p", "99999999999"], ["x"], ["--profile", "none", "-p", "1"]):
+            r = self.doctor(*bad)
+            self.assertEqual(r.returncode, 2, (bad, r.stderr))
+            self.assertRegex(r.stderr, r"\Asilentpin: .+\n\Z")
+
+    def test_a_thread_is_no_process(self):
+        code = ("import threading\n"
+                "t = threading.Thread(target=input); t.start()\n"
+                "print(t.native_id, flush=True)\n")
+        p = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            tid = int(p.stdout.readline())
+            r = self.doctor("-p", tid)
+            self.assertEqual(r.returncode, 4, r.stderr)
+            self.assertIn("is a thread of another process", r.stderr)
+        finally:
+            p.communicate("\n")
+
+    def test_few_rights(self):
+        with Target(os.path.join(LIVE, "libsmoke.so")) as pid:
+            r = subprocess.run(
+                ["setpriv", "--bounding-set", "-sys_ptrace,-checkpoint_restore,-sys_admin",
+                 "--inh-caps", "-all", sp.SILENTPIN, "doctor", "-p", str(pid), "--probes", self.probes],
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60 * sp.SLOW)
+        self.assertIn("NO  CAP_SYS_PTRACE", r.stdout)
+        self.assertIn("NO  CAP_CHECKPOINT_RESTORE", r.stdout)
+        self.assertIn("ok  CAP_BPF and CAP_PERFMON", r.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
