@@ -17,6 +17,11 @@ PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3  # elf.h
 CHROOT = shutil.which("chroot", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 # Runs $2... in the chroot $1 with /proc and /sys; the mounts end with it, whatever ends it.
 ENTER = 'mount --bind /proc "$1/proc" && mount --bind /sys "$1/sys" && exec "$CHROOT" "$@"'
+# The same as a container beside the target's does: a new /proc of the pid namespace, /sys read-only, and no
+# capability but those that the README asks for (chroot needs its own).
+CAPS = "-all,+bpf,+perfmon,+sys_ptrace,+sys_chroot"
+SIDECAR = ('mount -t proc proc "$1/proc" && mount --bind -o ro /sys "$1/sys" && '
+           f'exec setpriv --inh-caps {CAPS} --bounding-set {CAPS} "$CHROOT" "$@"')
 
 
 def make(*args):
@@ -118,6 +123,33 @@ class Dist(unittest.TestCase):
         self.assertIn("aux-missing", self.inside(root, "explain", str(room), "-i", "/pin.db").stdout)
         self.assertIn("STUCK", self.inside(root, "timeline", str(room), "-i", "/pin.db").stdout)
         self.assertEqual(self.inside(root, "replay", "/pin.db").returncode, 3)
+
+    def test_sidecar(self):
+        """The target's pid namespace, another root, three capabilities: a container beside the server's."""
+        root = self.chroot(with_files=False)
+        for name in ("proc", "sys"):
+            os.mkdir(os.path.join(root, name))
+        driver = os.path.join(sp.ROOT, "tests", "node", "scenario.py")
+        pod = subprocess.Popen(["unshare", "-pf", "--kill-child", "--mount-proc", "/usr/bin/python3", driver,
+                                "aux-missing", "--pause", "--hold"],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            inner = sp.json.loads(pod.stdout.readline())["pid"]
+            with open(f"/proc/{pod.pid}/task/{pod.pid}/children", encoding="ascii") as f:
+                init = f.read().split()[0]
+            watch = sp.Watch("-p", inner, "--stuck-after", "inflight=1s", "--for", "5s", db="/pin.db",
+                             env={"CHROOT": CHROOT}, prefix=["nsenter", "-t", init, "-p", "-m", "unshare", "-m",
+                                                             "sh", "-c", SIDECAR, "sh", root])
+            watch.args[watch.args.index(sp.SILENTPIN)] = "/silentpin"
+            with watch:
+                pod.stdin.write("go\n")
+                pod.stdin.flush()
+                alert = watch.wait_alert(lambda a: a["type"] == "stuck", 10)
+                self.assertEqual((alert["cause"], alert["pid"]), ("aux-missing", inner))
+                self.assertEqual(watch.p.wait(20 * sp.SLOW), 3)
+        finally:
+            pod.kill()
+            pod.communicate()
 
 
 class Install(unittest.TestCase):
