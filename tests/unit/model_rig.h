@@ -207,7 +207,7 @@ static inline void to(struct rig *r, double t)
 /* ---- events ------------------------------------------------------------------------------- */
 
 static inline struct sp_event event(const struct rig *r, double t, enum sp_role role, uint32_t tid,
-			     const char *room)
+				    const char *room)
 {
 	struct sp_event ev;
 

@@ -33,6 +33,9 @@ int cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Print err as one line on stderr; returns its exit code (SP_EXIT_FAIL when none is set). */
 int cli_fail(const struct sp_err *err);
+/* Flush stdout at the end of a verb: exit_code, or SP_EXIT_FAIL when what was printed is not all
+ * there (said, unless the reader went away). */
+int cli_finish(int exit_code);
 /* "inflight=5s" into stage_ns[]; EINVAL after printing the reason. */
 int cli_stuck_after(const char *arg, uint64_t stage_ns[SP_STAGE_MAX]);
 

@@ -43,7 +43,8 @@ struct field_plan {
 
 void fields_plan(const struct profile *p, const struct profile_probe *pr, const struct evt_match *m,
 		 struct field_plan *plan);
-/* 1: ev is filled; 0: it lacks the room that its role needs; -EFAULT: an argument could not be read. */
+/* 1: ev is filled; 0: it lacks the room that its role needs; -EFAULT: an argument could not be
+ * read. */
 int fields_fill(const struct profile *p, const struct profile_probe *pr,
 		const struct field_plan *plan, const struct sp_rec_hit *rec, size_t len,
 		const struct captures *caps, struct sp_event *ev);
