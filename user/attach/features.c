@@ -20,12 +20,12 @@
 /* A few instructions, written here so that no object is needed to try a feature. */
 #define INSN(c, d, s, o, i)                                                                        \
 	((struct bpf_insn){.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i)})
-#define LOAD_MAP_VALUE(d, fd)                                                                      \
-	INSN(BPF_LD | BPF_DW | BPF_IMM, d, BPF_PSEUDO_MAP_VALUE, 0, fd), INSN(0, 0, 0, 0, 0)
-#define MOV(d, i)  INSN(BPF_ALU64 | BPF_MOV | BPF_K, d, 0, 0, i)
-#define ADD_AT(op) INSN(BPF_STX | BPF_DW | BPF_ATOMIC, BPF_REG_1, BPF_REG_2, 0, op)
-#define CALL(fn)   INSN(BPF_JMP | BPF_CALL, 0, 0, 0, fn)
-#define EXIT()     INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
+#define LOAD_MAP_VALUE(d, fd) INSN(BPF_LD | BPF_DW | BPF_IMM, d, BPF_PSEUDO_MAP_VALUE, 0, fd)
+#define SECOND_HALF()         INSN(0, 0, 0, 0, 0) /* of the 16-byte load */
+#define MOV(d, i)             INSN(BPF_ALU64 | BPF_MOV | BPF_K, d, 0, 0, i)
+#define ADD_AT(op)            INSN(BPF_STX | BPF_DW | BPF_ATOMIC, BPF_REG_1, BPF_REG_2, 0, op)
+#define CALL(fn)              INSN(BPF_JMP | BPF_CALL, 0, 0, 0, fn)
+#define EXIT()                INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
 
 static int load(const struct bpf_insn *insns, size_t n, int attach_type)
 {
@@ -50,6 +50,7 @@ static int load_counter(int map, int op, int attach_type)
 {
 	const struct bpf_insn insns[] = {
 		LOAD_MAP_VALUE(BPF_REG_1, map),
+		SECOND_HALF(),
 		MOV(BPF_REG_2, 1),
 		ADD_AT(op),
 		MOV(BPF_REG_0, 0),
