@@ -18,14 +18,20 @@
 #define FIRST_PIDNS 0xeffffffcu /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
 
 /* A few instructions, written here so that no object is needed to try a feature. */
-#define INSN(c, d, s, o, i)                                                                        \
-	((struct bpf_insn){.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i)})
-#define LOAD_MAP_VALUE(d, fd) INSN(BPF_LD | BPF_DW | BPF_IMM, d, BPF_PSEUDO_MAP_VALUE, 0, fd)
-#define SECOND_HALF()         INSN(0, 0, 0, 0, 0) /* of the 16-byte load */
-#define MOV(d, i)             INSN(BPF_ALU64 | BPF_MOV | BPF_K, d, 0, 0, i)
-#define ADD_AT(op)            INSN(BPF_STX | BPF_DW | BPF_ATOMIC, BPF_REG_1, BPF_REG_2, 0, op)
-#define CALL(fn)              INSN(BPF_JMP | BPF_CALL, 0, 0, 0, fn)
-#define EXIT()                INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
+static struct bpf_insn insn(uint8_t code, uint8_t dst, uint8_t src, int32_t imm)
+{
+	return (struct bpf_insn){.code = code, .dst_reg = dst, .src_reg = src, .imm = imm};
+}
+
+static struct bpf_insn mov(uint8_t dst, int32_t imm)
+{
+	return insn(BPF_ALU64 | BPF_MOV | BPF_K, dst, 0, imm);
+}
+
+static struct bpf_insn leave(void)
+{
+	return insn(BPF_JMP | BPF_EXIT, 0, 0, 0);
+}
 
 static int load(const struct bpf_insn *insns, size_t n, int attach_type)
 {
@@ -49,12 +55,13 @@ static int counter_map(void)
 static int load_counter(int map, int op, int attach_type)
 {
 	const struct bpf_insn insns[] = {
-		LOAD_MAP_VALUE(BPF_REG_1, map),
-		SECOND_HALF(),
-		MOV(BPF_REG_2, 1),
-		ADD_AT(op),
-		MOV(BPF_REG_0, 0),
-		EXIT(),
+		/* the address of the map's value: a 16-byte instruction */
+		insn(BPF_LD | BPF_DW | BPF_IMM, BPF_REG_1, BPF_PSEUDO_MAP_VALUE, map),
+		insn(0, 0, 0, 0),
+		mov(BPF_REG_2, 1),
+		insn(BPF_STX | BPF_DW | BPF_ATOMIC, BPF_REG_1, BPF_REG_2, op),
+		mov(BPF_REG_0, 0),
+		leave(),
 	};
 
 	return load(insns, ARRAY_SIZE(insns), attach_type);
@@ -74,8 +81,9 @@ void features_pidns(uint64_t *dev, uint64_t *ino)
 
 int features_basic(struct attach_features *f)
 {
-	const struct bpf_insn cookie[] = {CALL(BPF_FUNC_get_attach_cookie), MOV(BPF_REG_0, 0),
-					  EXIT()};
+	const struct bpf_insn cookie[] = {
+		insn(BPF_JMP | BPF_CALL, 0, 0, BPF_FUNC_get_attach_cookie), mov(BPF_REG_0, 0),
+		leave()};
 	__closefd int map = counter_map();
 	__closefd int ring = -1, prog = -1, fetch = -1;
 	uint64_t dev, ino;
