@@ -48,6 +48,21 @@ static void test_own_instant(void **state)
 	rig_free(r);
 }
 
+/* Deadlines of one instant fire in order of opening. */
+static void test_same_instant(void **state)
+{
+	static const char *const rooms[] = {"7005", "7001", "7004", "7002", "7003"};
+	struct rig *r = rig_new();
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		announce(r, 0, rooms[i], "A", 2);
+	to(r, 400);
+	for (size_t i = 0; i < 5; i++)
+		assert_string_equal(nth(r, ALERT_STUCK, NULL, i)->room, rooms[i]);
+	rig_free(r);
+}
+
 /* A deadline at an event's own time fires before the event. */
 static void test_tie(void **state)
 {
@@ -299,6 +314,35 @@ static void test_busy_thread(void **state)
 	rig_free(r);
 }
 
+/* Its thread waits for an older room's transfer, which itself is only waiting its turn at its peer:
+ * that queue moves, so neither is stuck. */
+static void test_behind_a_slow_peer(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	announce(r, 0, "7002", "B", 1);
+	announce(r, 0, "7003", "A", 1);
+	announce(r, 0, "7004", "A", 1);
+	kv(r, 1, W2, 0xa0, "7003", 0, 1);
+	kv(r, 1, W3, 0xa1, "7004", 0, 1);
+	kv_done(r, 1, W1, 0xb0, "7002", 0, 0);
+	kv(r, 2, W1, 0xc0, "7001", 0, 1);
+	status(r, 20, W2, 0xa0, OPS_DONE);
+	aux_done(r, 20, W2, 0xa2, "7003");
+	status(r, 45, W3, 0xa1, OPS_DONE);
+	aux_done(r, 45, W3, 0xa3, "7004");
+	to(r, 74);
+	assert_int_equal(count_said(r, ALERT_STUCK), 0);
+	assert_int_equal(look(r, "7002", 1).v.cause, CAUSE_BACKPRESSURE);
+	to(r, 100);
+	/* what is over within a 64th of the deadline counts as over together: 45.01 */
+	expect_stuck(r, "7001", 75.01, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
+	expect_stuck(r, "7002", 75.01, CAUSE_QUEUED_BEHIND, CONF_LIKELY, 1);
+	rig_free(r);
+}
+
 /* The last chunk is missing on a node under load: the load must not hide it. */
 static void test_pin_under_load(void **state)
 {
@@ -521,6 +565,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_next),
 		cmocka_unit_test(test_own_instant),
+		cmocka_unit_test(test_same_instant),
 		cmocka_unit_test(test_tie),
 		cmocka_unit_test(test_no_deadline),
 		cmocka_unit_test(test_no_progress),
@@ -529,6 +574,7 @@ int main(void)
 		cmocka_unit_test(test_pin_on_a_busy_peer),
 		cmocka_unit_test(test_slow_forward),
 		cmocka_unit_test(test_busy_thread),
+		cmocka_unit_test(test_behind_a_slow_peer),
 		cmocka_unit_test(test_pin_under_load),
 		cmocka_unit_test(test_suspicious_thread),
 		cmocka_unit_test(test_independent_of_looking),

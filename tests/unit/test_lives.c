@@ -199,6 +199,22 @@ static void test_parts_and_covers(void **state)
 	assert_int_equal(open_lives(r), 1);
 	status(r, 2.1, W1, 0xa2, OPS_DONE);
 	assert_int_equal(open_lives(r), 0);
+	/* a part of an earlier chunk is missing, all the rest is there */
+	announce(r, 2.5, "7009", "A", 1);
+	ev = create_event(r, 2.5, W1, 0xd0, "7009", "kv", 0, 0, 0);
+	ev.part = 0;
+	ev.parts = 2;
+	feed(r, &ev);
+	post(r, 2.5, W1, 0xd0, OPS_DONE);
+	kv_done(r, 2.6, W1, 0xd1, "7009", 1, 1);
+	aux_done(r, 2.7, W1, 0xd2, "7009");
+	assert_int_equal(open_lives(r), 1);
+	ev.ns = S(r->base + 2.8);
+	ev.part = 1;
+	ev.op = 0xd3;
+	feed(r, &ev);
+	post(r, 2.9, W1, 0xd3, OPS_DONE);
+	assert_int_equal(open_lives(r), 0);
 	/* one operation that stands for both needs */
 	announce(r, 3, "7002", "A", 1);
 	ev = create_event(r, 3, W1, 0xc0, "7002", "nokv", -1, -1, 0);

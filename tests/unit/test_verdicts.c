@@ -766,7 +766,38 @@ static void test_cause_changes(void **state)
 	kv(r, 42, W1, 0xb0, "7002", 0, 1);
 	to(r, 500);
 	assert_int_equal(nth(r, ALERT_STUCK, "7001", 1)->v.cause, CAUSE_QUEUED_BEHIND);
+	/* as soon as the thread has stood still for a deadline */
+	assert_int_equal(nth(r, ALERT_STUCK, "7001", 1)->ns, S(1072));
 	assert_null(nth(r, ALERT_STUCK, "7001", 2));
+	rig_free(r);
+}
+
+/* One thread is kept, then the other too: the same cause, with more confidence, is told again. */
+static void test_confidence_rises(void **state)
+{
+	struct rig *r = rig_new();
+	const struct said *s;
+
+	(void)state;
+	for (int i = 0; i < 32; i++) {
+		char room[16];
+
+		snprintf(room, sizeof(room), "%d", 8000 + i);
+		healthy(r, i / 4.0, i / 16 ? W2 : W1, 0xc0, room, "C");
+	}
+	announce(r, 10, "7001", "A", 1);
+	announce(r, 10, "7002", "A", 1);
+	kv(r, 11, W1, 0xa0, "7001", 0, 1);
+	announce(r, 12, "7003", "C", 1);
+	to(r, 350);
+	expect_stuck(r, "7003", 312, CAUSE_QUEUED_BEHIND, CONF_POSSIBLE, -1);
+	kv(r, 350, W2, 0xa1, "7002", 0, 1);
+	to(r, 5000);
+	s = nth(r, ALERT_STUCK, "7003", 1);
+	assert_non_null(s);
+	assert_int_equal(s->v.cause, CAUSE_QUEUED_BEHIND);
+	assert_int_equal(s->v.confidence, CONF_LIKELY);
+	assert_null(nth(r, ALERT_STUCK, "7003", 2));
 	rig_free(r);
 }
 
@@ -804,6 +835,40 @@ static void test_room_posted_twice(void **state)
 	s = nth(r, ALERT_STUCK, "7001", 0);
 	assert_int_equal(s->life, 2);
 	assert_int_equal(s->v.cause, CAUSE_ROOM_REUSED);
+	assert_int_equal(s->v.confidence, CONF_LIKELY);
+	rig_free(r);
+}
+
+/* Both small enough for one forward pass: the server may have ended both at one look. */
+static void test_room_posted_twice_in_one_pass(void **state)
+{
+	struct rig *r = rig_new();
+	const struct said *s;
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	announce(r, 0.1, "7001", "A", 1);
+	kv_done(r, 1, W1, 0xa0, "7001", 0, 1);
+	aux_done(r, 1, W1, 0xa1, "7001");
+	assert_int_equal(r->last_end.life, 1);
+	to(r, 400);
+	s = nth(r, ALERT_STUCK, "7001", 0);
+	assert_int_equal(s->life, 2);
+	assert_int_equal(s->v.cause, CAUSE_ROOM_REUSED);
+	assert_int_equal(s->v.confidence, CONF_POSSIBLE);
+	assert_int_equal(s->v.pin, -1);
+	assert_true(has_evidence(s, "against: life 1 was sent in one chunk"));
+	assert_int_equal(model_stuck(r->m, CONF_LIKELY), 0);
+	rig_free(r);
+	/* half sent, it is in no such pass */
+	r = rig_new();
+	announce(r, 0, "7001", "A", 1);
+	announce(r, 0.1, "7001", "A", 1);
+	kv_done(r, 1, W1, 0xa0, "7001", 0, 1);
+	kv_done(r, 1, W1, 0xb0, "7001", 0, 0);
+	aux_done(r, 1, W1, 0xa1, "7001");
+	to(r, 400);
+	s = nth(r, ALERT_STUCK, "7001", 0);
 	assert_int_equal(s->v.confidence, CONF_LIKELY);
 	rig_free(r);
 }
@@ -1122,7 +1187,9 @@ int main(void)
 		cmocka_unit_test(test_error_frees_the_thread),
 		cmocka_unit_test(test_given_up_holds_nobody),
 		cmocka_unit_test(test_cause_changes),
+		cmocka_unit_test(test_confidence_rises),
 		cmocka_unit_test(test_room_posted_twice),
+		cmocka_unit_test(test_room_posted_twice_in_one_pass),
 		cmocka_unit_test(test_room_reused_well),
 		cmocka_unit_test(test_abort_and_retry),
 		cmocka_unit_test(test_killed_then_reused),

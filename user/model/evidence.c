@@ -191,6 +191,11 @@ static void say_reuse(struct scene *s)
 		    "life %u ended well at +%.1f s: the server's entry for the room went "
 		    "with it",
 		    r->other_life, at(s, r->reused_ns));
+	if (r->one_pass && !s->l->ngroups)
+		say(s, true,
+		    "life %u was sent in one chunk: had both gone through the same forward pass "
+		    "or the next, both have ended",
+		    r->other_life);
 	if (r->reuse_doubt)
 		say(s, true,
 		    "the earlier life was aborted, failed or overdue by then, and may have "

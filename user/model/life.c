@@ -89,7 +89,6 @@ void life_progress(struct model *m, struct life *l, const struct did *did)
 		stall_clear(m, l);
 	l->progress_ns = m->now;
 	l->progress_id = m->next_life + 1;
-	l->ahead_ns = 0;
 	l->waits = l->deferred = false;
 	l->did = *did;
 	if (!l->timer)
@@ -216,6 +215,15 @@ struct life *life_open(struct model *m, struct room *r, struct proc *p, bool lat
 	return l;
 }
 
+/* All that was seen of it was the first chunk: one forward pass made it. */
+static bool sent_at_once(const struct life *l)
+{
+	for (uint32_t i = 0; i < l->ngroups; i++)
+		if (l->groups[i].chunk > 0)
+			return false;
+	return true;
+}
+
 /* Another life of the room ended well while these were open: the server's one entry for the room
  * went with it. */
 static void note_reuse(struct model *m, const struct life *ended)
@@ -230,6 +238,7 @@ static void note_reuse(struct model *m, const struct life *ended)
 			continue;
 		r->reused_ns = m->now;
 		r->other_life = ended->number;
+		r->one_pass = sent_at_once(ended);
 	}
 }
 

@@ -189,6 +189,7 @@ struct rare {
 	uint32_t told, other_life;
 	uint8_t held_kind;
 	bool reuse_doubt; /* the other life was aborted or overdue: perhaps gone already */
+	bool one_pass;    /* what ended well at reused_ns was sent in one chunk */
 	bool held;
 };
 

@@ -106,7 +106,7 @@ struct model_alert {
 	const struct model_life *life; /* STUCK, RECOVERED, ENDED */
 	/* STUCK: age_ns since opened, idle_ns since progress. RECOVERED: stalled_ns = since the
 	 * last progress before the alert, outcome. Copies of verdict at the alert are in
-	 * life->verdict (for RECOVERED: the verdict that is withdrawn). */
+	 * life->verdict (for RECOVERED: the strongest of those that are withdrawn). */
 	uint64_t age_ns, idle_ns, stalled_ns;
 	enum sp_outcome outcome;
 	/* LOSS: how many events, why, and the rooms that became uncertain (first nrooms of total).
@@ -145,6 +145,7 @@ struct model_cfg {
 
 struct model;
 struct model *model_new(const struct model_cfg *cfg, const struct model_ops *ops, void *ctx);
+/* Nothing ends by it: no callback is called. Free the lives' user pointers first (model_each). */
 void model_free(struct model *m);
 /* Give it one event. Also handles ROLE_THREAD, ROLE_TARGET, ROLE_LOSS, ROLE_STALL. An event older
  * than the model's time is taken at the model's time. 0 or -ENOMEM. */

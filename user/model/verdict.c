@@ -109,7 +109,7 @@ static bool status_lost(const struct model *m, const struct life *l, struct choi
 	return set(c, CAUSE_STATUS_LOST, CONF_CERTAIN, 1);
 }
 
-static bool room_reused(const struct life *l, uint64_t now, struct choice *c)
+static bool room_reused(const struct model *m, const struct life *l, uint64_t now, struct choice *c)
 {
 	const struct rare *r = l->rare;
 	bool doubt;
@@ -122,6 +122,9 @@ static bool room_reused(const struct life *l, uint64_t now, struct choice *c)
 	doubt = r->reuse_doubt || fact_aborted(l, now);
 	/* nothing posted and the other one still open: both may wait for their forward pass */
 	if (l->stage == STAGE_READY && !r->reused_ns)
+		doubt = true;
+	/* both may have been in one forward pass: then one look at the one entry has ended both */
+	if (r->one_pass && !l->ngroups && !m->cfg.sees_release)
 		doubt = true;
 	if (doubt)
 		return set(c, CAUSE_ROOM_REUSED, CONF_POSSIBLE, -1);
@@ -169,7 +172,7 @@ static void choose_moving(const struct model *m, const struct life *l, uint64_t 
 		return;
 	}
 	if (queued_behind(m, l, now, c) || control_lost(l, now, c) || status_lost(m, l, c) ||
-	    room_reused(l, now, c) || incomplete(m, l, now, c))
+	    room_reused(m, l, now, c) || incomplete(m, l, now, c))
 		return;
 	nothing_sent(m, l, now, c);
 }
