@@ -114,6 +114,37 @@ static void test_fork(void **state)
 	assert_true(rig_noticed(&rig, NOTICE_EXITED, child));
 }
 
+/* A full ring loses records: they are counted, show as a gap, and a child is found all the same. */
+static void test_lost_records(void **state)
+{
+	uint64_t first, last, lost;
+	pid_t child;
+
+	target_run(&target, NULL, smoke_lib);
+	rig.ring_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
+	rig_open(&rig, yaml);
+	rig_add(&rig, target.pid, PROBES);
+	for (int i = 0; i < 50; i++)
+		target_say(&target, "text fill"); /* large records, then small ones */
+	for (int i = 0; i < 50; i++)
+		target_say(&target, "make 0");
+	child = number_after(target_say(&target, "fork"), "pid=");
+	lost = rig_counter(&rig, SP_C_RING_FULL);
+	assert_true(lost > 0 && lost < 101);
+	rig_pump(&rig);
+	assert_int_equal(rig.nrec + lost, 101);
+	assert_false(rig_noticed(&rig, NOTICE_FORK, child));
+	rig_until(&rig, probes_are, 2 * PROBES, "the child whose record was lost");
+	assert_true(rig_noticed(&rig, NOTICE_FORK, child));
+	if (!attach_has_seq(rig.attach))
+		return;
+	first = rig.rec[0].hit.h.seq;
+	target_say(&target, "text after");
+	rig_pump(&rig);
+	last = rig.rec[rig.nrec - 1].hit.h.seq;
+	assert_int_equal(last - first + 1, rig.nrec + lost);
+}
+
 /* A vfork child runs in its parent's memory: nothing may be seen twice, nothing lost. */
 static void test_vfork(void **state)
 {
@@ -421,6 +452,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_fork, clean),
+		cmocka_unit_test_teardown(test_lost_records, clean),
 		cmocka_unit_test_teardown(test_vfork, clean),
 		cmocka_unit_test_teardown(test_exec, clean),
 		cmocka_unit_test_teardown(test_late_library, clean),

@@ -133,11 +133,11 @@ static int on_record(void *ctx, void *data, size_t size)
 
 void rig_open(struct rig *r, const char *yaml)
 {
-	struct attach_opts o = {
-		.force = rig_backend(), .ring_bytes = 1 << 20, .follow_children = true};
+	struct attach_opts o = {.force = rig_backend(),
+				.ring_bytes = r->ring_bytes ? r->ring_bytes : 1 << 20,
+				.follow_children = true};
 	struct sp_err err = {0};
 
-	memset(r, 0, sizeof(*r));
 	if (getenv("RIG_VERBOSE"))
 		sp_verbosity = SP_DEBUG;
 	if (profile_parse("smoke.yaml", yaml, strlen(yaml), &r->pf, &err))

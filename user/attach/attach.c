@@ -8,6 +8,9 @@
 #include "attach/watched.h"
 #include "util/clock.h"
 
+#define ADOPT_GAP   NS_PER_SEC
+#define TARGETS_MAX 4096 /* as many as the map sp_targets holds */
+
 void attach_notify(const struct attach *a, const struct attach_notice *n)
 {
 	if (a->fn)
@@ -229,6 +232,49 @@ static void forget_threads(struct attach *a, uint64_t now)
 	a->forget_ns = now + NS_PER_SEC;
 }
 
+static bool was_stray(const struct attach *a, uint32_t pid)
+{
+	for (int i = 0; i < a->nstrays; i++)
+		if (a->stray[i] == pid)
+			return true;
+	return false;
+}
+
+static void adopt(struct attach *a, uint32_t pid, uint64_t now)
+{
+	struct watched *w;
+
+	add_watched(a, (pid_t)pid, &w, NULL);
+	if (!w) {
+		bpfload_target(&a->bpf, pid, false);
+		return;
+	}
+	notify(a, NOTICE_FORK, now, w, 0);
+	rescan(a, w);
+}
+
+/* The kernel side has noted every forked child, also where no record of it could be had. */
+static void adopt_strays(struct attach *a, uint64_t now)
+{
+	uint32_t pid[TARGETS_MAX], stray[STRAYS_MAX];
+	int n, nstrays = 0;
+
+	if (now < a->adopt_ns)
+		return;
+	a->adopt_ns = now + ADOPT_GAP;
+	n = bpfload_targets(&a->bpf, pid, TARGETS_MAX);
+	for (int i = 0; i < n; i++) {
+		if (find(a, pid[i]))
+			continue;
+		if (was_stray(a, pid[i]))
+			adopt(a, pid[i], now);
+		else if (nstrays < STRAYS_MAX)
+			stray[nstrays++] = pid[i];
+	}
+	memcpy(a->stray, stray, sizeof(*stray) * (size_t)nstrays);
+	a->nstrays = nstrays;
+}
+
 void attach_tick(struct attach *a)
 {
 	uint64_t now = mono_ns();
@@ -242,6 +288,7 @@ void attach_tick(struct attach *a)
 			rescan(a, w);
 	}
 	forget_threads(a, now);
+	adopt_strays(a, now);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */

@@ -2,13 +2,16 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "attach/bpfload.h"
 #include "attach/features.h"
+#include "attach/kbtf.h"
 #include "silentpin.skel.h"
+#include "util/cleanup.h"
 #include "util/log.h"
 
 #define RING_BYTES   (16u << 20)
@@ -29,16 +32,9 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	return 0;
 }
 
-static int choose_backend(enum attach_backend force, struct attach_features *f, struct sp_err *err)
+static int no_backend(enum attach_backend force, const struct attach_features *f,
+		      struct sp_err *err)
 {
-	if (force != BACKEND_PERF)
-		features_multi(f);
-	if (f->multi)
-		return BACKEND_MULTI;
-	if (force != BACKEND_MULTI)
-		features_perf(f);
-	if (f->perf)
-		return BACKEND_PERF;
 	if (force == BACKEND_MULTI)
 		return sp_err_set(err, SP_EXIT_FAIL, -EOPNOTSUPP,
 				  "uprobe_multi: %s: unset SILENTPIN_UPROBE", f->why_multi);
@@ -101,32 +97,95 @@ static int load_fail(int rc, struct sp_err *err)
 			  strerror(-rc));
 }
 
-int bpfload_open(const struct profile *p, const struct attach_opts *o, struct attach_features *f,
-		 struct bpfload *b, struct sp_err *err)
+/* types: the kernel's types as a file, or negative: libbpf finds them itself. */
+static struct silentpin_bpf *open_object(int types)
 {
-	int backend, rc;
+	LIBBPF_OPTS(bpf_object_open_opts, opts);
+	char path[40];
 
-	memset(b, 0, sizeof(*b));
-	libbpf_set_print(print_libbpf);
-	backend = choose_backend(o->force, f, err);
-	if (backend < 0)
-		return backend;
-	b->skel = silentpin_bpf__open();
+	if (types < 0) {
+		pr_debug("kernel types: %s: left to libbpf", strerror(-types));
+		return silentpin_bpf__open();
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", types);
+	opts.btf_custom_path = path;
+	return silentpin_bpf__open_opts(&opts);
+}
+
+/* The programs, for one kind of uprobe. */
+static int load(struct bpfload *b, const struct profile *p, const struct attach_opts *o,
+		const struct attach_features *f, enum attach_backend backend)
+{
+	size_t len;
+	const void *elf = silentpin_bpf__elf_bytes(&len);
+	__closefd int types = kbtf_open(elf, len);
+	int rc;
+
+	b->skel = open_object(types);
 	if (!b->skel)
-		return load_fail(-errno, err);
-	rc = configure(b->skel, p, o, f, (enum attach_backend)backend);
+		return -errno;
+	rc = configure(b->skel, p, o, f, backend);
 	if (!rc)
 		rc = silentpin_bpf__load(b->skel);
 	if (!rc)
 		rc = fill_probes(b->skel, p);
 	if (!rc)
 		rc = attach_process(b->skel);
-	if (rc) {
+	if (rc)
 		bpfload_close(b);
-		return load_fail(rc, err);
+	return rc;
+}
+
+static void *try_multi(void *f)
+{
+	features_multi(f);
+	return NULL;
+}
+
+/*
+ * Whether uprobe_multi works is tried (10 ms of waiting for the kernel) while the programs for it
+ * are being loaded. Where it does not, they are loaded again for perf.
+ */
+static int load_multi(struct bpfload *b, const struct profile *p, const struct attach_opts *o,
+		      struct attach_features *f)
+{
+	bool threaded;
+	pthread_t thread;
+	int rc;
+
+	threaded = !pthread_create(&thread, NULL, try_multi, f);
+	if (!threaded)
+		features_multi(f);
+	rc = load(b, p, o, f, BACKEND_MULTI);
+	if (threaded)
+		pthread_join(thread, NULL);
+	if (!f->multi && !rc)
+		bpfload_close(b);
+	return f->multi ? rc : -EOPNOTSUPP;
+}
+
+int bpfload_open(const struct profile *p, const struct attach_opts *o, struct attach_features *f,
+		 struct bpfload *b, struct sp_err *err)
+{
+	enum attach_backend backend = BACKEND_MULTI;
+	int rc = -EOPNOTSUPP;
+
+	memset(b, 0, sizeof(*b));
+	libbpf_set_print(print_libbpf);
+	if (o->force != BACKEND_PERF)
+		rc = load_multi(b, p, o, f);
+	if (!f->multi) {
+		backend = BACKEND_PERF;
+		if (o->force != BACKEND_MULTI)
+			features_perf(f);
+		if (!f->perf)
+			return no_backend(o->force, f, err);
+		rc = load(b, p, o, f, BACKEND_PERF);
 	}
+	if (rc)
+		return load_fail(rc, err);
 	b->seq = f->seq;
-	b->progs.backend = (enum attach_backend)backend;
+	b->progs.backend = backend;
 	b->progs.hit = bpf_program__fd(b->skel->progs.hit);
 	return 0;
 }
@@ -164,6 +223,19 @@ int bpfload_target(const struct bpfload *b, uint32_t pid, bool on)
 	if (on ? bpf_map_update_elem(fd, &pid, &one, BPF_ANY) : bpf_map_delete_elem(fd, &pid))
 		return -errno;
 	return 0;
+}
+
+int bpfload_targets(const struct bpfload *b, uint32_t *pid, int max)
+{
+	int fd = bpf_map__fd(b->skel->maps.sp_targets), n = 0;
+	uint32_t key;
+	bool more = !bpf_map_get_next_key(fd, NULL, &key);
+
+	while (more && n < max) {
+		pid[n++] = key;
+		more = !bpf_map_get_next_key(fd, &key, &key);
+	}
+	return n;
 }
 
 void bpfload_forget_process(const struct bpfload *b, uint32_t pid)

@@ -24,6 +24,9 @@ bool bpfload_last_poll(const struct bpfload *b, uint32_t pid, uint64_t op, struc
 
 /* Report forks, execs and exits of pid from now on, or no longer. */
 int bpfload_target(const struct bpfload *b, uint32_t pid, bool on);
+/* The processes that the kernel side reports, forked children that it has added included; at most
+ * max. Their number. */
+int bpfload_targets(const struct bpfload *b, uint32_t *pid, int max);
 /* Forget what is kept for a process (its polls), or for threads (their place in messages). */
 void bpfload_forget_process(const struct bpfload *b, uint32_t pid);
 void bpfload_forget_threads(const struct bpfload *b, const uint32_t *tid, int n);

@@ -27,7 +27,8 @@ struct watched {
 	bool borrowed;      /* in its parent's memory (vfork) until its exec */
 };
 
-#define GONE_MAX 256
+#define GONE_MAX   256
+#define STRAYS_MAX 64
 struct attach {
 	const struct profile *profile;
 	struct attach_opts opts;
@@ -42,6 +43,9 @@ struct attach {
 	uint32_t gone[GONE_MAX]; /* threads that have ended since forget_ns */
 	int ngone;
 	uint64_t forget_ns;
+	uint64_t adopt_ns;          /* when to look for children whose FORK record was lost */
+	uint32_t stray[STRAYS_MAX]; /* unknown at the last look: their record may still come */
+	int nstrays;
 };
 
 /* Attach what is mapped now and was not before. Probes new in place, or -errno when the process
