@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel's types, cut down to what the BPF side reads. libbpf needs them to fill in offsets
+ * (CO-RE) and would index all 130,000 types and look through them once for each struct: most of the
+ * time between the start of silentpin and its first probe.
+ */
+#ifndef SP_ATTACH_KBTF_H
+#define SP_ATTACH_KBTF_H
+
+#include <bpf/btf.h>
+#include <stddef.h>
+
+/*
+ * All structs of local that the kernel (raw BTF: data, len) has too, with those of their members
+ * that are in local, at the kernel's offsets. *out: to be freed with btf__free. -errno: the data is
+ * damaged, or of a kind not known here; whoever asks then lets libbpf do it alone.
+ */
+int kbtf_cut(const void *data, size_t len, const struct btf *local, struct btf **out);
+/* The same from the running kernel for the BPF object in elf, as a file: a descriptor of a memfd.
+ */
+int kbtf_open(const void *elf, size_t elf_len);
+
+#endif
