@@ -135,8 +135,8 @@ lint: $(SKEL)
 	clang-format --dry-run -Werror $(C_FILES)
 	cppcheck -q --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 		--suppress=missingIncludeSystem '-DHASH_ITER(hh,head,el,tmp)=for(el=head;el;)' -Iuser -Ibpf $(SRCS)
-	printf '%s\n' $(SRCS) | xargs -P 2 -n 6 clang-tidy --quiet \
-		--extra-arg=-Wno-unknown-warning-option -- $(CPPFLAGS_OWN) -std=gnu11
+	printf '%s\n' $(SRCS) | xargs -P 2 -n 6 sh -c \
+		'clang-tidy --quiet "$$@" -- $(CPPFLAGS_OWN) -std=gnu11 2>$(B)/tidy.log' _
 
 # ---- install, and one static program for nodes without compiler or network ----------------------
 DOCS := README.md LICENSE $(wildcard docs/*.md)
