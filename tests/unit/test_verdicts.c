@@ -857,7 +857,7 @@ static void test_room_posted_twice_in_one_pass(void **state)
 	assert_int_equal(s->v.cause, CAUSE_ROOM_REUSED);
 	assert_int_equal(s->v.confidence, CONF_POSSIBLE);
 	assert_int_equal(s->v.pin, -1);
-	assert_true(has_evidence(s, "against: life 1 was sent in one chunk"));
+	assert_true(has_evidence(s, "life 1 was sent in one chunk"));
 	assert_int_equal(model_stuck(r->m, CONF_LIKELY), 0);
 	rig_free(r);
 	/* half sent, it is in no such pass */

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "profile/profile.h"
+#include "util/log.h"
 
 /* Set by cli_usage, so that cli_parse adds no second line to an error that a parser has told. */
 static bool usage_told;
@@ -14,14 +17,11 @@ int cli_usage(const char *fmt, ...)
 {
 	char line[900];
 	va_list ap;
-	char *p;
 
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	for (p = line; *p; p++)
-		if (*p == '\n')
-			*p = ' ';
+	sp_one_line(line);
 	fprintf(stderr, "silentpin: %s\n", line);
 	usage_told = true;
 	return EINVAL;
@@ -31,6 +31,18 @@ int cli_fail(const struct sp_err *err)
 {
 	cli_usage("%s", err->text[0] ? err->text : "failed");
 	return err->exit_code ? err->exit_code : SP_EXIT_FAIL;
+}
+
+int cli_finish(int exit_code)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO};
+
+	if (!fflush(stdout) && !ferror(stdout))
+		return exit_code;
+	/* stdio forgets why an earlier write failed; a pipe without a reader still says so */
+	if (poll(&out, 1, 0) < 1 || !(out.revents & POLLERR))
+		cli_usage("stdout: cannot be written: the output is not complete");
+	return exit_code == SP_EXIT_OK || exit_code == SP_EXIT_STUCK ? SP_EXIT_FAIL : exit_code;
 }
 
 #define KEY_HELP 0x7001 /* beyond the characters: no short form */

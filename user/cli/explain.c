@@ -318,5 +318,5 @@ int cmd_explain(int argc, char **argv)
 	if (!rc)
 		free(lives.at);
 	rec_close(r);
-	return rc ? cli_fail(&err) : read_finish(SP_EXIT_OK);
+	return rc ? cli_fail(&err) : SP_EXIT_OK;
 }

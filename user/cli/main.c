@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Dispatch only: each verb is a file of its own; add it to the table. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/version.h"
@@ -32,8 +34,22 @@ static void usage(FILE *f)
 		"4 no probe could be attached.\n");
 }
 
+/* A closed stdin, stdout or stderr would give its number to a file of ours, and lines meant for it
+ * would go there. Opened for reading only, so that a write still fails. */
+static void hold_standard_fds(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
+	hold_standard_fds();
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of one write, not our end */
 	if (argc < 2) {
 		usage(stderr);
@@ -41,15 +57,15 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		usage(stdout);
-		return SP_EXIT_OK;
+		return cli_finish(SP_EXIT_OK);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		printf("silentpin %s\n", SP_VERSION);
-		return SP_EXIT_OK;
+		return cli_finish(SP_EXIT_OK);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (!strcmp(argv[1], verbs[i].name))
-			return verbs[i].run(argc - 1, argv + 1);
+			return cli_finish(verbs[i].run(argc - 1, argv + 1));
 	cli_usage("%s: unknown verb: see `silentpin --help`", argv[1]);
 	return SP_EXIT_USAGE;
 }

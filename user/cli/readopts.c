@@ -252,13 +252,3 @@ int read_lives(struct recording *r, const struct read_opts *o, struct read_lives
 	}
 	return rc;
 }
-
-int read_finish(int exit_code)
-{
-	errno = 0;
-	if (!fflush(stdout) && !ferror(stdout))
-		return exit_code;
-	if (errno != EPIPE)
-		cli_usage("stdout: cannot be written: %s", errno ? strerror(errno) : "an error");
-	return SP_EXIT_FAIL;
-}

@@ -48,7 +48,5 @@ int read_lives(struct recording *r, const struct read_opts *o, struct read_lives
 	       struct sp_err *err);
 /* Stuck now, by a cause that is not benign. */
 bool read_is_stuck(const struct rec_life *l);
-/* Flush stdout: exit_code, or SP_EXIT_FAIL (said, unless the reader went away). */
-int read_finish(int exit_code);
 
 #endif

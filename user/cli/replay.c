@@ -222,7 +222,7 @@ static int run(struct replay *rp, struct sp_err *err)
 	model_advance(rp->model, s->end_ns);
 	stuck = model_stuck(rp->model, rp->min) + rp->stuck_at_exit;
 	pr_debug("%s: %" PRIu64 " events, %zu rooms stuck", rp->file, rp->events, stuck);
-	return read_finish(stuck ? SP_EXIT_STUCK : SP_EXIT_OK);
+	return stuck ? SP_EXIT_STUCK : SP_EXIT_OK;
 }
 
 int cmd_replay(int argc, char **argv)

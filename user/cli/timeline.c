@@ -104,5 +104,5 @@ int cmd_timeline(int argc, char **argv)
 		free(lives.at);
 	}
 	rec_close(r);
-	return rc ? cli_fail(&err) : read_finish(SP_EXIT_OK);
+	return rc ? cli_fail(&err) : SP_EXIT_OK;
 }

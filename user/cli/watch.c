@@ -253,7 +253,8 @@ static void tell_troubles(struct watch *w, uint64_t now_ns)
 	}
 	if (sink_dropped(w->out) > w->sink_dropped) {
 		if (!w->sink_dropped)
-			pr_warn("stdout is blocked: alert lines are dropped, the recording has "
+			pr_warn("stdout is blocked or closed: alert lines are dropped, the "
+				"recording has "
 				"them");
 		w->sink_dropped = sink_dropped(w->out);
 	}

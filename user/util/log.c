@@ -7,6 +7,13 @@
 
 enum sp_level sp_verbosity = SP_INFO;
 
+void sp_one_line(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = *text == '\n' ? ' ' : '?';
+}
+
 void sp_log(enum sp_level level, const char *fmt, ...)
 {
 	char line[1200];
@@ -21,6 +28,7 @@ void sp_log(enum sp_level level, const char *fmt, ...)
 	va_end(ap);
 	if (n > (int)sizeof(line) - 2)
 		n = sizeof(line) - 2;
+	sp_one_line(line);
 	line[n++] = '\n';
 	if (write(STDERR_FILENO, line, n) < 0)
 		return; /* nowhere left to say it */
