@@ -48,7 +48,7 @@ int attach_open(const struct profile *p, const struct attach_opts *o, attach_not
 	a->ctx = ctx;
 	rc = features_basic(&a->features);
 	if (rc) {
-		sp_err_set(err, SP_EXIT_FAIL, rc, "%s", a->features.why_bpf);
+		sp_err_set(err, SP_EXIT_NOATTACH, rc, "%s", a->features.why_bpf);
 		free(a);
 		return rc;
 	}
@@ -123,7 +123,7 @@ static int add_watched(struct attach *a, pid_t pid, struct watched **out, struct
 		rc = bpfload_target(&a->bpf, (uint32_t)pid, true);
 		if (rc) {
 			target_close(&w->id);
-			sp_err_set(err, SP_EXIT_FAIL, rc, "process %d: cannot be watched: %s", pid,
+			sp_err_set(err, SP_EXIT_NOATTACH, rc, "process %d: cannot be watched: %s", pid,
 				   strerror(-rc));
 		}
 	}
@@ -169,7 +169,7 @@ static int add_fail(int rc, pid_t pid, struct sp_err *err)
 	if (rc == -ESRCH)
 		return sp_err_set(err, SP_EXIT_NOATTACH, rc,
 				  "process %d: has ended: attach while it runs", pid);
-	return sp_err_set(err, SP_EXIT_FAIL, rc, "process %d: cannot be attached: %s", pid,
+	return sp_err_set(err, SP_EXIT_NOATTACH, rc, "process %d: cannot be attached: %s", pid,
 			  strerror(-rc));
 }
 

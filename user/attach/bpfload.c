@@ -36,12 +36,12 @@ static int no_backend(enum attach_backend force, const struct attach_features *f
 		      struct sp_err *err)
 {
 	if (force == BACKEND_MULTI)
-		return sp_err_set(err, SP_EXIT_FAIL, -EOPNOTSUPP,
+		return sp_err_set(err, SP_EXIT_NOATTACH, -EOPNOTSUPP,
 				  "uprobe_multi: %s: unset SILENTPIN_UPROBE", f->why_multi);
 	if (force == BACKEND_PERF)
-		return sp_err_set(err, SP_EXIT_FAIL, -EOPNOTSUPP,
+		return sp_err_set(err, SP_EXIT_NOATTACH, -EOPNOTSUPP,
 				  "perf uprobes: %s: unset SILENTPIN_UPROBE", f->why_perf);
-	return sp_err_set(err, SP_EXIT_FAIL, -EOPNOTSUPP,
+	return sp_err_set(err, SP_EXIT_NOATTACH, -EOPNOTSUPP,
 			  "no kind of uprobe works: uprobe_multi: %s; perf uprobes: %s: see "
 			  "`silentpin doctor`",
 			  f->why_multi, f->why_perf);
@@ -89,10 +89,10 @@ static int attach_process(struct silentpin_bpf *skel)
 static int load_fail(int rc, struct sp_err *err)
 {
 	if (rc == -EPERM || rc == -EACCES)
-		return sp_err_set(err, SP_EXIT_FAIL, rc,
+		return sp_err_set(err, SP_EXIT_NOATTACH, rc,
 				  "BPF programs: not permitted: run as root, or give CAP_BPF and "
 				  "CAP_PERFMON (`silentpin doctor` tells more)");
-	return sp_err_set(err, SP_EXIT_FAIL, rc,
+	return sp_err_set(err, SP_EXIT_NOATTACH, rc,
 			  "BPF programs: cannot be loaded: %s: run with -v for the kernel's reason",
 			  strerror(-rc));
 }
