@@ -215,6 +215,25 @@ static void say_thread(struct scene *s)
 		    at(s, w->exited_ns));
 }
 
+/* Of rooms for which nothing has gone wrong yet. */
+static void say_waiting(struct scene *s)
+{
+	switch (s->c->cause) {
+	case CAUSE_DECODE_ABSENT:
+		say(s, false, "the request is here, no peer has announced itself");
+		break;
+	case CAUSE_FAKE_ROOM:
+		say(s, true, "the profile lists this room as fake (health check or warm-up)");
+		break;
+	case CAUSE_BACKPRESSURE:
+		say(s, true, "what is ahead of it in its queue moved %.1f s ago",
+		    sec(s->now - s->l->ahead_ns));
+		break;
+	default:
+		break;
+	}
+}
+
 static void say_decisive(struct scene *s)
 {
 	const struct rare *r = s->l->rare;
@@ -264,18 +283,8 @@ static void say_decisive(struct scene *s)
 			say(s, false, "an abort came %.1f s before the room: the server drops it",
 			    sec(s->l->opened_ns - r->abort_early_ns));
 		break;
-	case CAUSE_DECODE_ABSENT:
-		say(s, false, "the request is here, no peer has announced itself");
-		break;
-	case CAUSE_FAKE_ROOM:
-		say(s, true, "the profile lists this room as fake (health check or warm-up)");
-		break;
-	case CAUSE_BACKPRESSURE:
-		say(s, true, "what is ahead of it in its queue moved %.1f s ago",
-		    sec(s->now - s->l->ahead_ns));
-		break;
 	default:
-		break;
+		say_waiting(s);
 	}
 }
 
