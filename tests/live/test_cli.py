@@ -2,10 +2,12 @@
 """Bad input, and the agreement of README, manual and --help. One line, the place, the remedy, exit 2."""
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import sp
 
@@ -118,6 +120,12 @@ class BadInput(unittest.TestCase):
 
     def test_without_rights(self):
         os.chmod(self.tmp.name, 0o777)
+        # a home folder may be closed to others: run a copy
+        program = shutil.copy(sp.SILENTPIN, self.tmp.name)
+        shutil.copy(shipped("probes.yaml"), self.tmp.name)
+        patch = mock.patch.object(sp, "SILENTPIN", program)
+        patch.start()
+        self.addCleanup(patch.stop)
         p = subprocess.Popen(["sleep", "60"])
         try:
             line = self.refused("watch", "-p", p.pid, code=4, user=NOBODY, group=NOBODY, extra_groups=[])

@@ -138,7 +138,7 @@ class Dist(unittest.TestCase):
             with open(f"/proc/{pod.pid}/task/{pod.pid}/children", encoding="ascii") as f:
                 init = f.read().split()[0]
             watch = sp.Watch("-p", inner, "--stuck-after", "inflight=1s", "--for", "5s", db="/pin.db",
-                             env={"CHROOT": CHROOT}, prefix=["nsenter", "-t", init, "-p", "-m", "unshare", "-m",
+                             env={"CHROOT": CHROOT}, prefix=["nsenter", "-t", init, "-p", "unshare", "-m",
                                                              "sh", "-c", SIDECAR, "sh", root])
             watch.args[watch.args.index(sp.SILENTPIN)] = "/silentpin"
             with watch:
