@@ -51,6 +51,7 @@ int main(int argc, char **argv)
 {
 	hold_standard_fds();
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of one write, not our end */
+	signal(SIGXFSZ, SIG_IGN); /* so is a limit on the size of files */
 	if (argc < 2) {
 		usage(stderr);
 		return SP_EXIT_USAGE;

@@ -365,7 +365,7 @@ static int finish(struct watch *w)
 
 int cmd_watch(int argc, char **argv)
 {
-	struct sigaction sa = {.sa_handler = on_signal};
+	struct sigaction sa = {.sa_handler = on_signal}, was;
 	struct watch w = {0};
 	struct sp_err err = {0};
 	char words[2048];
@@ -379,6 +379,8 @@ int cmd_watch(int argc, char **argv)
 		sp_verbosity = SP_DEBUG;
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
+	if (!sigaction(SIGHUP, NULL, &was) && was.sa_handler != SIG_IGN) /* nohup goes on */
+		sigaction(SIGHUP, &sa, NULL);
 	rc = start(&w, words, &err);
 	if (rc) {
 		rc = cli_fail(&err);

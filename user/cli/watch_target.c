@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "cli/watch.h"
@@ -234,10 +235,25 @@ int watch_attach(struct watch *w, struct sp_err *err)
 	return 0;
 }
 
+/* Each process costs a few descriptors, 25 where probes are perf events, and a server may have
+ * hundreds of children. A command that we start keeps the limit that we were given. */
+static void raise_fd_limit(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim))
+		return;
+	lim.rlim_cur = lim.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &lim))
+		pr_debug("the limit of open files stays as it is: %s", strerror(errno));
+}
+
 int watch_go(struct watch *w, struct sp_err *err)
 {
 	int rc;
 
+	if (!w->o.command)
+		raise_fd_limit();
 	if (w->o.find) {
 		find_more(w);
 		if (!attach_targets(w->attach))
@@ -249,6 +265,7 @@ int watch_go(struct watch *w, struct sp_err *err)
 	rc = target_spawn(w->o.command, &w->child, err);
 	if (rc)
 		return rc;
+	raise_fd_limit();
 	rc = attach_add(w->attach, w->child.pid, err);
 	if (rc < 0)
 		return rc;

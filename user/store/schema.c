@@ -188,7 +188,10 @@ int schema_error(const char *path, sqlite3 *db, int rc, const char *doing, struc
 	case SQLITE_READONLY:
 	case SQLITE_CANTOPEN:
 	case SQLITE_PERM:
-		todo = ": its folder must be writable for FILE-wal and FILE-shm";
+		todo = sys == EMFILE || sys == ENFILE ? ": raise ulimit -n"
+		       : sys == ENAMETOOLONG
+			       ? ": FILE-wal and FILE-shm need room for their names"
+			       : ": its folder must be writable for FILE-wal and FILE-shm";
 		if (sys)
 			why = strerror(sys);
 		break;
