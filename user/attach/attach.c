@@ -123,8 +123,8 @@ static int add_watched(struct attach *a, pid_t pid, struct watched **out, struct
 		rc = bpfload_target(&a->bpf, (uint32_t)pid, true);
 		if (rc) {
 			target_close(&w->id);
-			sp_err_set(err, SP_EXIT_NOATTACH, rc, "process %d: cannot be watched: %s", pid,
-				   strerror(-rc));
+			sp_err_set(err, SP_EXIT_NOATTACH, rc, "process %d: cannot be watched: %s",
+				   pid, strerror(-rc));
 		}
 	}
 	if (rc) {
