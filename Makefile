@@ -32,6 +32,7 @@ say = @printf '  %-7s %s\n' '$(1)' '$(2)'
 
 .PHONY: all
 all: $(B)/silentpin $(B)/bpf/silentpin.x86.bpf.o $(B)/bpf/silentpin.arm64.bpf.o
+	@:
 
 # ---- the kernel side, for both architectures in every build ------------------------------------
 BPF_SRC := bpf/silentpin.bpf.c
@@ -92,6 +93,7 @@ $(B)/unit-san/%: tests/unit/%.c $(B)/libsilentpin-san.a
 
 .PHONY: unit
 unit: $(UNIT) $(UNIT_SAN)
+	@:
 
 .PHONY: clean
 clean:

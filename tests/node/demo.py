@@ -112,12 +112,14 @@ def main():
     if os.geteuid() != 0:
         print("demo: tracing needs root: sudo make demo", file=sys.stderr)
         return 1
-    with tempfile.TemporaryDirectory(prefix="silentpin-demo-") as folder:
+    with tempfile.TemporaryDirectory(prefix="silentpin-demo-") as folder, tempfile.TemporaryFile("w+") as log:
         try:
-            with Node(build=os.path.join(BUILD, "node"), log=subprocess.DEVNULL) as node:
+            with Node(build=os.path.join(BUILD, "node"), log=log) as node:
                 return run(node, folder)
         except NodeError as e:
-            print(f"demo: {e}", file=sys.stderr)
+            log.seek(0)
+            last = log.read().strip().splitlines()[-1:] or ["it says nothing"]
+            print(f"demo: {e}: the node's log ends with: {last[0]}", file=sys.stderr)
             return 1
 
 
