@@ -62,6 +62,14 @@ class Limits(unittest.TestCase):
             watch.p.send_signal(signal.SIGINT)
             self.assertEqual(watch.p.wait(20), 0)
 
+    def test_recording_deleted_meanwhile(self):
+        """SQLite goes on writing into a file that no name leads to any more: that is said."""
+        for how in (lambda: os.unlink(self.db), lambda: os.rename(self.db, self.db + ".old")):
+            with sp.Watch("--find", db=self.db) as watch:
+                how()
+                watch.wait_err("was deleted, moved or replaced", 10)
+                watch.stop()
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -258,6 +258,21 @@ static int give_back(struct writer *w)
 	return writer_exec(w, "PRAGMA incremental_vacuum(1024)") ? -EIO : 0;
 }
 
+/* Is the file still what its name leads to? SQLite goes on with a deleted one, and never says so.
+ */
+static int still_there(struct writer *w)
+{
+	struct stat open_file, named;
+
+	if (fstat(w->fd, &open_file) ||
+	    (!stat(w->path, &named) && named.st_ino == open_file.st_ino &&
+	     named.st_dev == open_file.st_dev))
+		return 0;
+	snprintf(w->error, sizeof(w->error), "%.90s: was deleted, moved or replaced meanwhile",
+		 w->path);
+	return -ESTALE;
+}
+
 int writer_maintain(struct writer *w)
 {
 	uint64_t page = page_bytes(w);
@@ -265,8 +280,10 @@ int writer_maintain(struct writer *w)
 	/* what the WAL may take is not left for the file */
 	uint64_t limit = w->keep_bytes > 4 * w->wal_limit ? w->keep_bytes - 2 * w->wal_limit
 							  : w->keep_bytes / 2;
-	int rc = 0;
+	int rc = still_there(w);
 
+	if (rc)
+		return rc;
 	if ((uint64_t)w->wal_pages * page > w->wal_limit)
 		rc = writer_checkpoint(w, SQLITE_CHECKPOINT_PASSIVE);
 	if (rc)
