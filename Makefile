@@ -108,6 +108,10 @@ format:
 deps:
 	@scripts/deps all
 
+.PHONY: root
+root:
+	@[ "$$(id -u)" = 0 ] || { echo "make: $(MAKECMDGOALS): tracing needs root: sudo make $(MAKECMDGOALS)" >&2; exit 1; }
+
 .PHONY: tracefs
 tracefs:
 	@mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || true
@@ -115,18 +119,18 @@ tracefs:
 include $(wildcard tests/*/build.mk)
 
 .PHONY: test
-test: deps tracefs
+test: root deps tracefs
 	@$(MAKE) --no-print-directory -j2 all unit node targets
 	@python=/usr/bin/python3; $$python tests/run.py --build $(B)
 
 .PHONY: demo
-demo: tracefs
+demo: root tracefs
 	@scripts/deps test
 	@$(MAKE) --no-print-directory -j2 all node
 	@/usr/bin/python3 tests/node/demo.py $(B)
 
 .PHONY: bench
-bench: tracefs
+bench: root tracefs
 	@scripts/deps bench
 	@$(MAKE) --no-print-directory -j2 all node benches
 	@/usr/bin/python3 tests/bench/bench.py --build $(B)
