@@ -14,7 +14,7 @@ import time
 
 from rig import ROOT, Failed
 
-GROUPS = ("attach", "hit")
+GROUPS = ("attach", "hit", "node", "collector", "replay", "memory")
 
 
 def main():

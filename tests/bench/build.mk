@@ -2,16 +2,24 @@
 BENCH_B := $(B)/bench
 
 .PHONY: benches
-benches: $(BENCH_B)/target $(BENCH_B)/null $(BENCH_B)/null.bpf.o
+benches: $(BENCH_B)/target $(BENCH_B)/null $(BENCH_B)/null.bpf.o $(BENCH_B)/model
 
 $(BENCH_B)/libbench.so: tests/bench/calls.c
+	$(call say,BENCH,$@)
 	@mkdir -p $(@D)
-	$(CC) -O2 -fPIC -Wall -Wextra -Werror -shared $< -o $@
+	$(Q)$(CC) -O2 -fPIC -Wall -Wextra -Werror -shared $< -o $@
 $(BENCH_B)/target: tests/bench/target.c tests/bench/calls.h $(BENCH_B)/libbench.so
-	$(CC) -O2 -Wall -Wextra -Werror $< -L$(BENCH_B) -lbench -Wl,-rpath,'$$ORIGIN' -o $@
+	$(call say,BENCH,$@)
+	$(Q)$(CC) -O2 -Wall -Wextra -Werror $< -L$(BENCH_B) -lbench -Wl,-rpath,'$$ORIGIN' -o $@
 $(BENCH_B)/null.bpf.o: tests/bench/null.bpf.c
+	$(call say,BENCH,$@)
 	@mkdir -p $(@D)
-	$(CLANG) -O2 -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror -c $< -o $@
+	$(Q)$(CLANG) -O2 -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror -c $< -o $@
 $(BENCH_B)/null: tests/bench/null.c $(B)/libsilentpin.a
+	$(call say,BENCH,$@)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_OWN) $(CFLAGS_OWN) $(CFLAGS) $< $(B)/libsilentpin.a $(LIBS) -o $@
+	$(Q)$(CC) $(CPPFLAGS_OWN) $(CFLAGS_OWN) $(CFLAGS) $< $(B)/libsilentpin.a $(LIBS) -o $@
+$(BENCH_B)/model: tests/bench/model.c $(B)/libsilentpin.a
+	$(call say,BENCH,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_OWN) $(CFLAGS_OWN) $(CFLAGS) $< $(B)/libsilentpin.a $(LIBS) -o $@

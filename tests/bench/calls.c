@@ -8,10 +8,12 @@
 #define FIRST "push %rbx\n\tpop %rbx\n\tret\n"
 #define NOP5  ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\tret\n"
 #define STEP  "mov $0, %eax\n\tret\n"
+#define SAME  "push %rbx\n\tmov %edi, %eax\n\tpop %rbx\n\tret\n"
 #elif defined(__aarch64__)
 #define FIRST "nop\n\tret\n"
 #define NOP5  "nop\n\tret\n"
 #define STEP  "mov x0, #0\n\tret\n"
+#define SAME  "nop\n\tret\n"
 #endif
 
 #define FUNCTION(name, body)                                                                       \
@@ -23,6 +25,9 @@ FUNCTION(bench_scalars, FIRST); /* (u64, u64) */
 FUNCTION(bench_string, FIRST);  /* (u64, const char *) */
 FUNCTION(bench_nop5, NOP5);     /* (u64, u64); from 6.18 on the kernel makes a call of this nop */
 FUNCTION(bench_step, STEP);     /* (u64, u64); must be single-stepped */
+
+/* Returns its first argument: a poll function with always the same answer. */
+FUNCTION(bench_poll, SAME);
 
 /* The life of a room: what a transport would be asked to do. */
 FUNCTION(bench_announce, FIRST); /* (u64 room, const char *peer) */

@@ -33,6 +33,16 @@ def silentpin(build, target, function):
     return least
 
 
+def poll(build, target, function):
+    """A poll whose answer stays: what is looked at is thrown away in the kernel."""
+    with Watch(build, "-p", target.pid, "--probes", PROBES, "--profile", function) as w:
+        least = target.burst(function, CALLS, REPEATS)
+        got = w.stop()
+    if got["lost"] or got["records"] != 1:
+        raise Failed(f"poll: {got}: one record was to be expected")
+    return least
+
+
 def bpftrace(build, target, function):
     what = "str(arg1)" if function == "string" else "arg1"
     form = "%s" if function == "string" else "%lx"
@@ -66,6 +76,9 @@ def run(build):
             cost = measure(build, target, function, (null, silentpin, bpftrace))
             figure(f"hit-null-{function}", cost[null], "ns")
             figure(f"hit-silentpin-{function}", cost[silentpin], "ns")
+        cost = measure(build, target, "poll", (null, poll))
+        figure("hit-poll", cost[poll], "ns")
+        figure("hit-poll-per-null", cost[poll] / cost[null], "ratio")
             figure(f"hit-bpftrace-{function}", cost[bpftrace], "ns")
             figure(f"hit-{function}-per-null", cost[silentpin] / cost[null], "ratio", reach)
             figure(f"hit-{function}-per-bpftrace", cost[silentpin] / cost[bpftrace], "ratio", 0.4)
@@ -73,3 +86,6 @@ def run(build):
             cost = measure(build, target, function, (null, silentpin))
             figure(f"hit-{function}-per-null", cost[silentpin] / cost[null], "ratio")
             figure(f"hit-silentpin-{function}", cost[silentpin], "ns")
+        cost = measure(build, target, "poll", (null, poll))
+        figure("hit-poll", cost[poll], "ns")
+        figure("hit-poll-per-null", cost[poll] / cost[null], "ratio")

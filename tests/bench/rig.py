@@ -36,13 +36,15 @@ class Lines:
 
     def __init__(self, pipe):
         self.fd = pipe.fileno()
+        self.poll = select.poll()
+        self.poll.register(self.fd, select.POLLIN)
         self.buf = b""
 
     def next(self, timeout):
         end = time.monotonic() + timeout
         while b"\n" not in self.buf:
             left = end - time.monotonic()
-            if left <= 0 or not select.select([self.fd], [], [], left)[0]:
+            if left <= 0 or not self.poll.poll(1000 * left):
                 raise Failed(f"no line within {timeout:.0f} s; so far {self.buf[-200:]!r}")
             more = os.read(self.fd, 1 << 16)
             if not more:

@@ -3,6 +3,7 @@
  * The traced process of the benchmarks. Obeys lines on stdin, answers each with a line:
  *   burst FUNCTION CALLS REPEATS PAUSE_MS   the least ns a call took, over the repeats
  *   rooms RATE MS   events a second for so long, as rooms that open and end; events made, ns taken
+ *   open COUNT RATE   rooms that stay open, each with a posted operation; events made
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ static const struct {
 	bench_fn *fn;
 } functions[] = {
 	{"plain", bench_plain}, {"scalars", bench_scalars}, {"string", bench_string},
-	{"nop5", bench_nop5},   {"step", bench_step},
+	{"nop5", bench_nop5},   {"step", bench_step},       {"poll", bench_poll},
 };
 
 static uint64_t now_ns(void)
@@ -55,7 +56,7 @@ static int burst(const char *name, long calls, int repeats, long pause_ms)
 		double each;
 
 		for (long i = 0; i < calls; i++)
-			fn((uint64_t)i, (uint64_t)(uintptr_t)TEXT);
+			fn(1, (uint64_t)(uintptr_t)TEXT);
 		each = (double)(now_ns() - start) / (double)calls;
 		if (each < least)
 			least = each;
@@ -65,6 +66,9 @@ static int burst(const char *name, long calls, int repeats, long pause_ms)
 	printf("%.2f\n", least);
 	return 0;
 }
+
+/* Large as the real ones, which are random: their memory is that of long names. */
+static uint64_t next_room = 4611686018427387904u;
 
 #define ROOM_EVENTS 5
 /* One room's events: announced, KV and aux posted, both complete. */
@@ -84,7 +88,6 @@ static void one_room(uint64_t room)
 
 static int rooms(uint64_t rate, uint64_t ms)
 {
-	static uint64_t room = 1000;
 	uint64_t start = now_ns(), end = start + ms * 1000000u, made = 0;
 
 	if (!rate || !ms)
@@ -96,11 +99,40 @@ static int rooms(uint64_t rate, uint64_t ms)
 		sleep_until(tick);
 		due = (tick - start) * rate / 1000000000u;
 		while (made < due) {
-			one_room(room++);
+			one_room(next_room++);
 			made += ROOM_EVENTS;
 		}
 	}
 	printf("%" PRIu64 " %" PRIu64 "\n", made, now_ns() - start);
+	return 0;
+}
+
+#define OPEN_EVENTS 3
+static void one_open_room(uint64_t room)
+{
+	char text[64];
+
+	bench_announce(room, (uint64_t)(uintptr_t) "10.0.0.7:41231");
+	snprintf(text, sizeof(text), "%" PRIu64 "_kv_0_1_0", room);
+	bench_post(room << 8, (uint64_t)(uintptr_t)text);
+	bench_status(room << 8, 1);
+}
+
+static int open_rooms(uint64_t count, uint64_t rate)
+{
+	uint64_t start = now_ns(), made = 0;
+
+	if (!count || !rate)
+		return -1;
+	for (uint64_t tick = start; made < count * OPEN_EVENTS; tick += 1000000u) {
+		uint64_t due;
+
+		sleep_until(tick);
+		due = (tick - start) * rate / 1000000000u;
+		for (; made < due && made < count * OPEN_EVENTS; made += OPEN_EVENTS)
+			one_open_room(next_room++);
+	}
+	printf("%" PRIu64 "\n", made);
 	return 0;
 }
 
@@ -118,6 +150,8 @@ int main(void)
 			rc = burst(name, (long)a, (int)b, (long)c);
 		else if (sscanf(line, "rooms %lu %lu", &a, &b) == 2)
 			rc = rooms(a, b);
+		else if (sscanf(line, "open %lu %lu", &a, &b) == 2)
+			rc = open_rooms(a, b);
 		if (rc)
 			puts("what?");
 		fflush(stdout);
