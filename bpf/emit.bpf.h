@@ -5,14 +5,13 @@
 
 /* Waking the reader costs the traced process 8 to 15 us: only when much is waiting. The reader
  * looks by itself every 10 ms. Asking how much costs 20 ns: only every 64th record does. */
-static __always_inline void sp_submit(void *to)
+static __always_inline void sp_submit(struct sp_rec_hit *rec)
 {
-	const struct sp_rec_hit *rec = to;
 	__u64 flags = BPF_RB_NO_WAKEUP;
 
 	if (!(rec->h.seq & 63) && bpf_ringbuf_query(&sp_ring, BPF_RB_AVAIL_DATA) >= sp_wake_backlog)
 		flags = BPF_RB_FORCE_WAKEUP;
-	bpf_ringbuf_submit(to, flags);
+	bpf_ringbuf_submit(rec, flags);
 }
 
 static __always_inline void sp_rec_head(struct sp_rec_hit *rec, __u64 seq, __u16 type,
@@ -104,26 +103,24 @@ static __always_inline int sp_arg_step(const struct sp_probe *p, __u32 i, const 
 }
 
 /*
- * Global functions, one for each size of record: the verifier looks at each once and not at every
+ * Global functions, one for each class of records: the verifier looks at each once and not at every
  * turn of the loop (ten times the work, and the attach waits for it).
  */
-__noinline int sp_step_small(const struct sp_probe *p, __u32 i, const struct sp_call *c,
-			     struct sp_rec_hit *rec)
+__noinline int sp_step_none(const struct sp_probe *p, __u32 i, const struct sp_call *c,
+			    struct sp_rec_hit *rec)
 {
 	return sp_arg_step(p, i, c, rec, 0);
 }
 
-__noinline int sp_step_medium(const struct sp_probe *p, __u32 i, const struct sp_call *c,
-			      struct sp_rec_medium *rec)
-{
-	return sp_arg_step(p, i, c, rec, SP_DATA_MEDIUM);
-}
-
-__noinline int sp_step_large(const struct sp_probe *p, __u32 i, const struct sp_call *c,
-			     struct sp_rec_large *rec)
-{
-	return sp_arg_step(p, i, c, rec, SP_DATA_LARGE);
-}
+#define SP_STEP(class, bytes)                                                                      \
+	__noinline int sp_step_##class(const struct sp_probe *p, __u32 i, const struct sp_call *c, \
+				       struct sp_rec_##class *rec)                                 \
+	{                                                                                          \
+		return sp_arg_step(p, i, c, rec, (bytes));                                         \
+	}
+SP_STEP(small, SP_DATA_SMALL)
+SP_STEP(medium, SP_DATA_MEDIUM)
+SP_STEP(large, SP_DATA_LARGE)
 
 /* The arguments that are no more than a register, up to the first that is more: how many. */
 static __always_inline __u32 sp_args_plain(const struct sp_probe *p, const struct sp_call *c,
@@ -158,73 +155,66 @@ static __always_inline void sp_args_put(const struct sp_probe *p, const struct s
 			i += sp_step_large(p, i, c, to);
 		else if (cap == SP_DATA_MEDIUM)
 			i += sp_step_medium(p, i, c, to);
-		else
+		else if (cap == SP_DATA_SMALL)
 			i += sp_step_small(p, i, c, to);
+		else
+			i += sp_step_none(p, i, c, to);
 	}
 	if (rec->h.pad)
 		sp_count(SP_C_READ_FAULT);
 	rec->h.pad = 0;
 }
 
-/* The ring is larger than the caches: ask early for the lines that a text will be written to (a
- * hit with a text takes 30 ns less so). */
-static __always_inline void sp_warm(struct sp_rec_medium *rec)
+static __always_inline void sp_frame(const struct sp_probe *p, const struct sp_frame *fr, void *rec,
+				     __u32 cap)
 {
-	*(volatile char *)rec->data = 0;
-	*(volatile char *)(rec->data + 64) = 0;
+	if (cap == SP_DATA_LARGE)
+		sp_frame_large(p, fr, rec);
+	else if (cap == SP_DATA_MEDIUM)
+		sp_frame_medium(p, fr, rec);
+	else
+		sp_frame_small(p, fr, rec);
 }
 
-static __always_inline void sp_emit_head(const struct sp_probe *p, __u32 idx, __u64 seq,
-					 __u64 pid_tgid, void *to)
+/* cap: a constant, the class's bytes for texts. */
+static __always_inline void sp_emit_class(const struct sp_probe *p, __u32 idx, struct sp_call *c,
+					  __u64 pid_tgid, const struct sp_frame *fr, __u32 cap)
 {
-	struct sp_rec_hit *rec = to;
+	__u64 seq = sp_next_seq();
+	struct sp_rec_hit *rec =
+		bpf_ringbuf_reserve(&sp_ring, sizeof(*rec) + (cap ? cap + SP_DATA_SLACK : 0), 0);
 
+	if (!rec) {
+		sp_count(SP_C_RING_FULL);
+		return;
+	}
+	/* The ring is larger than the caches: ask early for the line that a text is written to. A
+	 * hit with a text takes 30 ns less so. */
+	if (cap)
+		*(volatile char *)rec->data = 0;
 	sp_args_unset(rec);
 	sp_rec_head(rec, seq, SP_REC_HIT, pid_tgid);
 	rec->h.probe = idx;
 	rec->h.nargs = p->nargs;
 	rec->h.ndata = p->size_class;
+	if (cap && p->flags & SP_P_FRAMES)
+		sp_frame(p, fr, rec, cap);
+	sp_args_put(p, c, rec, cap);
+	sp_submit(rec);
 }
 
 /* A hit of probe idx; fr: the frame that it is, for SP_P_FRAMES. */
 static __always_inline void sp_emit(const struct sp_probe *p, __u32 idx, struct sp_call *c,
 				    __u64 pid_tgid, const struct sp_frame *fr)
 {
-	__u64 seq = sp_next_seq();
-
-	if (p->size_class == 0) {
-		struct sp_rec_hit *rec = bpf_ringbuf_reserve(&sp_ring, sizeof(*rec), 0);
-
-		if (!rec)
-			goto full;
-		sp_emit_head(p, idx, seq, pid_tgid, rec);
-		sp_args_put(p, c, rec, 0);
-		sp_submit(rec);
-	} else if (p->size_class == 1) {
-		struct sp_rec_medium *rec = bpf_ringbuf_reserve(&sp_ring, sizeof(*rec), 0);
-
-		if (!rec)
-			goto full;
-		sp_warm(rec);
-		sp_emit_head(p, idx, seq, pid_tgid, rec);
-		if (p->flags & SP_P_FRAMES)
-			sp_frame_medium(p, fr, rec);
-		sp_args_put(p, c, rec, SP_DATA_MEDIUM);
-		sp_submit(rec);
-	} else {
-		struct sp_rec_large *rec = bpf_ringbuf_reserve(&sp_ring, sizeof(*rec), 0);
-
-		if (!rec)
-			goto full;
-		sp_emit_head(p, idx, seq, pid_tgid, rec);
-		if (p->flags & SP_P_FRAMES)
-			sp_frame_large(p, fr, rec);
-		sp_args_put(p, c, rec, SP_DATA_LARGE);
-		sp_submit(rec);
-	}
-	return;
-full:
-	sp_count(SP_C_RING_FULL);
+	if (p->size_class == SP_CLASS_NONE)
+		sp_emit_class(p, idx, c, pid_tgid, fr, 0);
+	else if (p->size_class == SP_CLASS_SMALL)
+		sp_emit_class(p, idx, c, pid_tgid, fr, SP_DATA_SMALL);
+	else if (p->size_class == SP_CLASS_MEDIUM)
+		sp_emit_class(p, idx, c, pid_tgid, fr, SP_DATA_MEDIUM);
+	else
+		sp_emit_class(p, idx, c, pid_tgid, fr, SP_DATA_LARGE);
 }
 
 #endif

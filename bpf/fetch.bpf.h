@@ -10,15 +10,15 @@
 #define SP_EFAULT 14
 #define SP_E2BIG  7
 
-/* Records with data (struct sp_rec_hit), as the verifier must know them: with their whole size. */
-struct sp_rec_medium {
-	__u64 hit[sizeof(struct sp_rec_hit) / 8];
-	char data[SP_DATA_MEDIUM + SP_DATA_SLACK];
-};
-struct sp_rec_large {
-	__u64 hit[sizeof(struct sp_rec_hit) / 8];
-	char data[SP_DATA_LARGE + SP_DATA_SLACK];
-};
+/* Records with texts (struct sp_rec_hit), as the verifier must know them: with their whole size. */
+#define SP_RECORD(name, bytes)                                                                     \
+	struct name {                                                                              \
+		__u64 hit[sizeof(struct sp_rec_hit) / 8];                                          \
+		char data[(bytes) + SP_DATA_SLACK];                                                \
+	}
+SP_RECORD(sp_rec_small, SP_DATA_SMALL);
+SP_RECORD(sp_rec_medium, SP_DATA_MEDIUM);
+SP_RECORD(sp_rec_large, SP_DATA_LARGE);
 
 /* Where a composite argument's bytes may go. */
 struct sp_dst {

@@ -209,24 +209,19 @@ static __always_inline void sp_frame_put(const struct sp_probe *p, const struct 
 	d->rec->len[arg] = got;
 }
 
-__noinline int sp_frame_medium(const struct sp_probe *p, const struct sp_frame *fr,
-			       struct sp_rec_medium *rec)
-{
-	struct sp_dst d = {.rec = (struct sp_rec_hit *)rec, .cap = SP_DATA_MEDIUM};
-
-	if (p && fr && rec)
-		sp_frame_put(p, fr, &d);
-	return 0;
-}
-
-__noinline int sp_frame_large(const struct sp_probe *p, const struct sp_frame *fr,
-			      struct sp_rec_large *rec)
-{
-	struct sp_dst d = {.rec = (struct sp_rec_hit *)rec, .cap = SP_DATA_LARGE};
-
-	if (p && fr && rec)
-		sp_frame_put(p, fr, &d);
-	return 0;
-}
+/* Global functions, one for each class: see sp_step_none. */
+#define SP_FRAME(class, bytes)                                                                     \
+	__noinline int sp_frame_##class(const struct sp_probe *p, const struct sp_frame *fr,       \
+					struct sp_rec_##class *rec)                                \
+	{                                                                                          \
+		struct sp_dst d = {.rec = (struct sp_rec_hit *)rec, .cap = (bytes)};               \
+                                                                                                   \
+		if (p && fr && rec)                                                                \
+			sp_frame_put(p, fr, &d);                                                   \
+		return 0;                                                                          \
+	}
+SP_FRAME(small, SP_DATA_SMALL)
+SP_FRAME(medium, SP_DATA_MEDIUM)
+SP_FRAME(large, SP_DATA_LARGE)
 
 #endif

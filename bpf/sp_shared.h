@@ -14,12 +14,14 @@
 #define SP_MAX_PROBES 64 /* probes of one profile */
 #define SP_MAX_ARGS   8  /* arguments of one probe */
 #define SP_MAX_FETCH                                                                               \
-	16               /* fetch programs of one probe: arguments x alternatives, plus conditions \
-			  */
-#define SP_MAX_OPS     6 /* steps of one fetch program */
-#define SP_MAX_SAVED   10 /* $arg1..$arg10: what an entry keeps for the return */
-#define SP_MAX_HEADS   8  /* first-frame patterns of one probe */
-#define SP_HEAD_LEN    30 /* longest literal of a first frame */
+	16              /* fetch programs of one probe: arguments x alternatives, plus conditions  \
+			 */
+#define SP_MAX_OPS   6  /* steps of one fetch program */
+#define SP_MAX_SAVED 10 /* $arg1..$arg10: what an entry keeps for the return */
+#define SP_MAX_HEADS 8  /* first-frame patterns of one probe */
+#define SP_HEAD_LEN  30 /* longest literal of a first frame */
+/* Bytes for texts in a record, by its class (enum sp_class): smaller ones cost the target less. */
+#define SP_DATA_SMALL  64
 #define SP_DATA_MEDIUM 128
 #define SP_DATA_LARGE  512
 #define SP_SLOT_MAX    256 /* most bytes copied for one argument */
@@ -92,6 +94,13 @@ struct sp_head {
 	__u64 copy; /* bit i: bytes of frame i are wanted; else only its length travels */
 };
 
+enum sp_class {
+	SP_CLASS_NONE = 0, /* no texts */
+	SP_CLASS_SMALL,
+	SP_CLASS_MEDIUM,
+	SP_CLASS_LARGE
+};
+
 /* What one probe does at a hit. Value of the array map sp_probes, index = probe. */
 #define SP_P_DROP_NEGATIVE 1 /* return value (s32) < 0: not an event, look no further */
 #define SP_P_ON_CHANGE     2 /* emit only when the return value differs from the last for op_arg */
@@ -106,7 +115,7 @@ struct sp_probe {
 	__u8 nfetch;
 	__u8 nargs;
 	__u8 nheads;
-	__u8 size_class; /* 0: no data, 1: SP_DATA_MEDIUM, 2: SP_DATA_LARGE */
+	__u8 size_class; /* enum sp_class */
 	__u8 op_arg;     /* for ON_CHANGE and CLEAR_POLL: index of the argument */
 	__u8 frame_arg;
 	__u8 more_arg;
@@ -147,7 +156,7 @@ struct sp_rec {
 	__u8 flags; /* SP_RF_* */
 	__u8 nargs;
 	__u8 frame; /* frames: index of this frame in its message, from 0; CUT: from first seen */
-	__u8 ndata; /* size class */
+	__u8 ndata; /* enum sp_class */
 	__u64 pad;
 };
 

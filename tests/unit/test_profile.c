@@ -90,7 +90,7 @@ static void design_example(void **state)
 	assert_int_equal(probe->prog.fetch[2].type, SP_T_STDSTRING);
 	assert_int_equal(probe->prog.fetch[2].max, 128);
 	assert_int_equal(probe->prog.nsaved, 7);
-	assert_int_equal(probe->prog.size_class, 1);
+	assert_int_equal(probe->prog.size_class, SP_CLASS_MEDIUM);
 	assert_int_equal(probe->prog.flags, SP_P_CLEAR_POLL);
 	assert_int_equal(probe->prog.op_arg, 0);
 	assert_int_equal(probe->nmatch, 1);
@@ -230,7 +230,7 @@ static void shipped_probes(void **state)
 		if (!strncmp(p->symbol, "_Z", 2))
 			assert_true(p->on != ON_RETURN);
 		/* small records: these run at every frame and every operation */
-		assert_true(p->prog.size_class <= 1);
+		assert_true(p->prog.size_class <= SP_CLASS_MEDIUM);
 	}
 	p = probe_named(&pf->profiles[0], "xfer_status");
 	assert_int_equal(p->prog.flags, SP_P_ON_CHANGE);
@@ -366,7 +366,7 @@ static void extensions(void **state)
 	assert_int_equal(a->prog.fetch[2].max, 64);
 	assert_int_equal(a->prog.fetch[4].data_at, 64);
 	assert_int_equal(a->prog.fetch[4].max, 104);
-	assert_int_equal(a->prog.size_class, 2);
+	assert_int_equal(a->prog.size_class, SP_CLASS_LARGE);
 	assert_int_equal(a->prog.nargs, 3);
 	assert_int_equal(a->prog.nsaved, 9);
 	assert_int_equal(a->prog.flags, SP_P_CLEAR_POLL);

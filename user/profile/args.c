@@ -214,7 +214,10 @@ int read_args(const struct reader *r, const struct ynode *list, struct profile_p
 	if (rc)
 		return rc;
 	prog->nargs = (uint8_t)p->nargs;
-	prog->size_class = !data ? 0 : data <= SP_DATA_MEDIUM ? 1 : 2;
+	prog->size_class = !data                    ? SP_CLASS_NONE
+			   : data <= SP_DATA_SMALL  ? SP_CLASS_SMALL
+			   : data <= SP_DATA_MEDIUM ? SP_CLASS_MEDIUM
+						    : SP_CLASS_LARGE;
 	for (int i = 0; p->on != ON_ENTRY && i < prog->nfetch; i++)
 		for (int k = 0; k < prog->fetch[i].nops; k++)
 			if (prog->fetch[i].op[k].code == SP_OP_ARG &&
