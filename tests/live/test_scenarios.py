@@ -57,7 +57,7 @@ def wait_deadlines(watch, state):
     sp.wait_for(lambda: model_time(watch.db) > until, 30, "the deadlines to pass")
 
 
-class Scenario(unittest.TestCase):
+class ScenarioCase(unittest.TestCase):
     def check_alerts(self, name, state, alerts):
         """The truth against what was said, from `likely` on, and the `possible` ones by name."""
         held = {e["room"]: e["why"] for e in state["pinned"] + state["delayed"]}
@@ -139,6 +139,10 @@ class Scenario(unittest.TestCase):
         self.assertEqual(p.returncode, watch.rc)
 
 
+class Scenario(ScenarioCase):
+    """One test a scenario, added below."""
+
+
 def add(name, **how):
     def test(self):
         self.run_scenario(name, **how)
@@ -158,7 +162,7 @@ add("culprit-ended", warm=24)
 add("worker-died", warm=24)
 
 
-class Healthy(Scenario):
+class Healthy(ScenarioCase):
     def quiet(self, name, **how):
         _, watch = self.run_scenario(name, **how)
         self.assertEqual(watch.of_type("stuck"), [])
@@ -184,7 +188,7 @@ class Healthy(Scenario):
         self.quiet("healthy", seconds=2.0, env={"SILENTPIN_UPROBE": "multi"})
 
 
-class Special(Scenario):
+class Special(ScenarioCase):
     def past_the_attach(self, watch):
         """Until an announcement can no longer be the second of two, the first before the attach."""
         began = sp.time.monotonic_ns()
