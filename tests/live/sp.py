@@ -39,19 +39,21 @@ class Watch:
     """A running `silentpin watch --alerts json`. Use as a context manager: it is attached on entry, and
     stopped with SIGINT on exit (rc then holds its exit code)."""
 
-    def __init__(self, *args, db=None, env=None, attached=True, cwd=None, prefix=()):
+    def __init__(self, *args, db=None, env=None, attached=True, cwd=None, prefix=(),
+                 stdin=subprocess.DEVNULL):
         self.dir = tempfile.TemporaryDirectory(prefix="silentpin-test-")
         self.db = db or os.path.join(self.dir.name, "t.db")
         self.args = [*prefix, SILENTPIN, "watch", "--alerts", "json", "-o", self.db, *map(str, args)]
         self.env = dict(os.environ, **(env or {}))
         self.wait_attached = attached
         self.cwd = cwd
+        self.stdin = stdin
         self.alerts, self.bad_lines, self.err = [], [], []
         self.rc = None
 
     def __enter__(self):
         self.p = subprocess.Popen(self.args, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  stdin=subprocess.DEVNULL, env=self.env, text=True, cwd=self.cwd)
+                                  stdin=self.stdin, env=self.env, text=True, cwd=self.cwd)
         self.threads = [threading.Thread(target=self._read_alerts, daemon=True),
                         threading.Thread(target=self._read_err, daemon=True)]
         for t in self.threads:
@@ -63,8 +65,12 @@ class Watch:
     def _read_alerts(self):
         for line in self.p.stdout:
             try:
-                self.alerts.append(json.loads(line))
+                alert = json.loads(line)
             except ValueError:
+                alert = None
+            if isinstance(alert, dict) and "v" in alert:
+                self.alerts.append(alert)
+            else:
                 self.bad_lines.append(line)
 
     def _read_err(self):

@@ -134,22 +134,21 @@ class TargetChanges(unittest.TestCase):
 
     def test_command(self):
         """-- COMMAND: the whole node is started under watch; its scheduler is a child that appears later."""
-        with tempfile.TemporaryDirectory() as folder:
-            db = os.path.join(folder, "t.db")
-            driver = os.path.join(sp.ROOT, "tests", "node", "scenario.py")
-            p = subprocess.Popen(
-                [sp.SILENTPIN, "watch", "--alerts", "json", "-o", db, *FAST, "--for", "8s", "--",
-                 "/usr/bin/python3", driver, "aux-missing", "--hold"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            # the scenario holds its node until its standard input ends, here never before --for
-            code = p.wait(40 * sp.SLOW)
-            out, err = p.communicate()
-            alerts = [sp.json.loads(x) for x in out.splitlines() if x.startswith('{"v":')]
-            stuck = [a for a in alerts if a["type"] == "stuck"]
-            self.assertEqual([a["cause"] for a in stuck], ["aux-missing"], err + out[-2000:])
-            attached = {a["pid"] for a in alerts if a["type"] == "target" and a["what"] == "attached"}
-            self.assertIn(stuck[0]["pid"], attached)
-            self.assertEqual(code, 3)
+        driver = os.path.join(sp.ROOT, "tests", "node", "scenario.py")
+        with sp.Watch(*FAST, "--", "/usr/bin/python3", driver, "aux-missing", "--pause", "--hold",
+                      stdin=subprocess.PIPE) as watch:
+            ready = sp.wait_for(lambda: next((x for x in list(watch.bad_lines) if '"ready"' in x), None), 20,
+                                "the node ready")
+            pid = sp.json.loads(ready)["pid"]
+            sp.wait_for(lambda: any(f"pid {pid}: probes in place" in e and "libnixl" in e
+                                    for e in list(watch.err)), 5, "probes in the scheduler's libnixl")
+            watch.p.stdin.write("go\n")
+            watch.p.stdin.flush()
+            alert = watch.wait_alert(lambda a: a["type"] == "stuck")
+            self.assertEqual((alert["pid"], alert["cause"]), (pid, "aux-missing"))
+            self.assertIn(pid, {a["pid"] for a in watch.of_type("target") if a["what"] == "attached"})
+            self.assertEqual(watch.stop(), 3)
+            watch.p.stdin.close()
 
 
 class TargetElsewhere(unittest.TestCase):
