@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "output/filter.h"
 #include "output/output.h"
 #include "output/timeline.h"
 
@@ -268,6 +269,37 @@ static void test_text(void **state)
 	free(text);
 }
 
+static bool wants(struct filter *f, uint32_t pid, const char *what)
+{
+	struct model_alert a = {.type = ALERT_TARGET, .ns = SEC, .pid = pid, .what = what};
+
+	return filter_wants(f, &a);
+}
+
+/* What a server starts by the thousand (nvidia-smi, ldconfig) is not said. */
+static void test_filter_of_processes(void **state)
+{
+	struct filter *f = filter_new(CONF_LIKELY, false);
+
+	(void)state;
+	assert_false(wants(f, 7, "exec"));
+	assert_false(wants(f, 7, "exited"));
+	assert_true(wants(f, 8, "attached"));
+	assert_true(wants(f, 8, "lib"));
+	assert_true(wants(f, 8, "exec"));
+	assert_true(wants(f, 8, "exited"));
+	assert_false(wants(f, 8, "exited")); /* another process by now */
+	assert_true(wants(f, 9, "lib"));
+	assert_true(wants(f, 9, "exited"));
+	assert_true(wants(f, 10, "thread-exited"));
+	filter_free(f);
+	f = filter_new(CONF_LIKELY, true);
+	assert_true(wants(f, 7, "exec"));
+	assert_true(wants(f, 7, "exited"));
+	assert_true(wants(f, 8, "attached"));
+	filter_free(f);
+}
+
 static void assert_span(uint64_t ns, const char *want)
 {
 	char buf[32];
@@ -497,6 +529,7 @@ int main(void)
 		cmocka_unit_test(test_json_others),
 		cmocka_unit_test(test_hostile_bytes),
 		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_filter_of_processes),
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_timeline),
 		cmocka_unit_test(test_timeline_absence),

@@ -30,11 +30,15 @@ static bool first_probes(struct watch *w, uint32_t pid)
 	return true;
 }
 
-static void forget_probes(struct watch *w, uint32_t pid)
+/* True: there were some. */
+static bool forget_probes(struct watch *w, uint32_t pid)
 {
 	for (int i = 0; i < w->nprobed; i++)
-		if (w->probed[i] == pid)
-			w->probed[i--] = w->probed[--w->nprobed];
+		if (w->probed[i] == pid) {
+			w->probed[i] = w->probed[--w->nprobed];
+			return true;
+		}
+	return false;
 }
 
 static void notice_event(struct watch *w, const struct attach_notice *n)
@@ -42,9 +46,7 @@ static void notice_event(struct watch *w, const struct attach_notice *n)
 	const char *kind = notice_kind[n->what];
 	struct sp_event ev;
 
-	if (n->what == NOTICE_EXITED)
-		forget_probes(w, n->pid);
-	else if (first_probes(w, n->pid))
+	if (n->what != NOTICE_EXITED && first_probes(w, n->pid))
 		kind = notice_kind[NOTICE_ATTACHED];
 	sp_event_init(&ev);
 	ev.ns = n->ns;
@@ -79,7 +81,10 @@ static void on_notice(void *ctx, const struct attach_notice *n)
 		pr_warn("pid %u: %s", n->pid, n->text);
 		return; /* nothing happened in the target */
 	case NOTICE_EXITED:
-		pr_info("pid %u: exited", n->pid);
+		if (forget_probes(w, n->pid) || n->pid == (uint32_t)w->child.pid)
+			pr_info("pid %u: exited", n->pid);
+		else
+			pr_debug("pid %u: exited", n->pid);
 		break;
 	case NOTICE_EXEC:
 		forget_probes(w, n->pid);

@@ -3,7 +3,7 @@
  * Which of the model's alerts a person asked for. The model tells every change, whatever its
  * confidence; a `stuck` line is wanted once per life and cause, when its confidence first reaches
  * the minimum, and a `recovered` line only after a `stuck` line. Shared by watch and replay, so
- * that both print the same lines.
+ * that both print the same lines. Processes in which nothing was attached come and go unsaid.
  */
 #ifndef SP_OUTPUT_FILTER_H
 #define SP_OUTPUT_FILTER_H
@@ -13,7 +13,8 @@
 #include "model/model.h"
 
 struct filter;
-struct filter *filter_new(enum sp_confidence min, bool ended); /* ended: let `ended` lines pass */
+/* verbose: let `ended` lines and all processes pass */
+struct filter *filter_new(enum sp_confidence min, bool verbose);
 void filter_free(struct filter *f);
 bool filter_wants(struct filter *f, const struct model_alert *a);
 
