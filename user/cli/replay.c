@@ -204,7 +204,9 @@ static void tell_limits(const struct replay *rp)
 	if (s->running || s->ended)
 		return;
 	time_utc(s->end_ns, s->utc_offset_ns, end);
-	pr_warn("%s: ends at %s without an end: its writer was killed", rp->file, end);
+	pr_warn("%s: ends at %s without an end: its writer was killed, or this is a copy made "
+		"meanwhile",
+		rp->file, end);
 }
 
 static int run(struct replay *rp, struct sp_err *err)

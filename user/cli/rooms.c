@@ -67,7 +67,7 @@ static void print_row(const struct listing *ls, const struct rec_life *l)
 		       : v->pin == 0 ? ", will time out"
 				     : "");
 	if (!l->ended_ns && !v->cause)
-		printf("moving");
+		printf("in time");
 	printf("%s%s%s\n", l->observed_late ? " [late]" : "", l->uncertain ? " [uncertain]" : "",
 	       l->fake ? " [fake]" : "");
 }
@@ -98,7 +98,7 @@ static void tell_state(const struct listing *ls, const struct rec_session *s)
 	time_utc(s->end_ns, s->utc_offset_ns, end);
 	pr_info("%s: %zu rooms, %zu open, %zu stuck; %s %s%s", ls->o->file, ls->rooms, ls->open,
 		ls->stuck, s->running ? "being recorded, as of" : "recorded until", end,
-		s->running || s->ended ? "" : " (its writer was killed)");
+		s->running || s->ended ? "" : " (its writer was killed, or this is a copy)");
 }
 
 int cmd_rooms(int argc, char **argv)

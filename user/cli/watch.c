@@ -33,6 +33,7 @@ static void on_event(void *ctx, const struct sp_event *ev)
 {
 	struct watch *w = ctx;
 
+	w->saw_target |= ev->role == ROLE_TARGET && !strcmp(ev->kind, "attached");
 	if (ev->role == ROLE_TARGET && !strcmp(ev->kind, "exited")) {
 		model_advance(w->model, ev->ns);
 		w->stuck_at_exit += model_stuck(w->model, w->o.min_confidence);
@@ -74,7 +75,6 @@ static void on_life_ended(void *ctx, const struct model_life *l)
 {
 	struct watch *w = ctx;
 
-	w->rooms++;
 	if (l->outcome == OUTCOME_DONE)
 		w->ended_done++;
 	else
@@ -357,8 +357,9 @@ static int finish(struct watch *w)
 		store_close(w->store, end_ns);
 		w->store = NULL;
 	}
-	pr_info("watched %.1f s: %lu rooms ended (%lu done, %lu failed), %zu stuck",
-		(double)(end_ns - w->start_ns) / 1e9, w->rooms, w->ended_done, w->ended_failed,
+	pr_info("watched %.1f s: %srooms ended: %lu done, %lu failed; %zu stuck",
+		(double)(end_ns - w->start_ns) / 1e9,
+		w->saw_target ? "" : "no probe was ever in place; ", w->ended_done, w->ended_failed,
 		stuck);
 	return stuck ? SP_EXIT_STUCK : SP_EXIT_OK;
 }

@@ -46,7 +46,8 @@ struct watch {
 	size_t stuck_at_exit;              /* stuck lives of targets that have exited */
 	uint32_t probed[WATCH_MAX_PROBED]; /* pids with a probe in place */
 	int nprobed;
-	uint64_t rooms, ended_done, ended_failed;
+	uint64_t ended_done, ended_failed;
+	bool saw_target; /* a probe was in place once */
 };
 
 /* Choose the profile (by name, by the first target's command line, or the only one). */
