@@ -16,7 +16,7 @@ def one(build, rate):
         made, ns = map(int, target.say(f"rooms {rate} {SECONDS * 1000}").split())
         share = (w.cpu_s() - cpu) / (time.monotonic() - start)
         got = w.stop()
-        ended = re.findall(r"(\d+) rooms ended", w.told)
+        ended = re.findall(r"rooms ended: (\d+) done", w.told)
     if made < 0.9 * rate * SECONDS:
         raise Failed(f"the target made {made / (ns / 1e9):.0f} events a second, not {rate}")
     if not ended or not got["lost"] and int(ended[-1]) < made / 5:
