@@ -23,24 +23,10 @@ struct sp_frame {
 	__u8 fetch; /* the fetch program it came from */
 };
 
-/* The program that produces an argument: the first alternative; SP_MAX_FETCH when there is none. */
-__noinline int sp_fetch_of(const struct sp_probe *p, __u32 arg)
-{
-	__u32 i;
-
-	if (!p)
-		return SP_MAX_FETCH;
-	for (i = 0; i < SP_MAX_FETCH; i++)
-		if (i < p->nfetch && p->fetch[i].arg == arg && !(p->fetch[i].flags & SP_F_COND))
-			break;
-	return i;
-}
-
-static __always_inline long sp_arg(const struct sp_probe *p, __u32 arg, const struct sp_call *c,
+/* The value of fetch program i. */
+static __always_inline long sp_arg(const struct sp_probe *p, __u32 i, const struct sp_call *c,
 				   __u64 *out)
 {
-	__u32 i = sp_fetch_of(p, arg);
-
 	if (i >= SP_MAX_FETCH)
 		return -SP_EFAULT;
 	return sp_scalar(&p->fetch[i], c, out);
@@ -100,14 +86,14 @@ __noinline int sp_frame_next(const struct sp_probe *p, const struct sp_call *c, 
 
 	if (!p || !c || !fr)
 		return false;
-	i = sp_fetch_of(p, p->frame_arg);
+	i = p->frame_fetch;
 	if (i >= SP_MAX_FETCH)
 		return false;
 	fr->fetch = i;
 	if (sp_eval(&p->fetch[i], c, &msg) ||
 	    sp_locate(&p->fetch[i], msg + p->fetch[i].off, &fr->z) ||
-	    sp_arg(p, p->sock_arg, c, &key.sock) ||
-	    (p->more_mask && sp_arg(p, p->more_arg, c, &more))) {
+	    sp_arg(p, p->sock_fetch, c, &key.sock) ||
+	    (p->more_mask && sp_arg(p, p->more_fetch, c, &more))) {
 		sp_count(SP_C_READ_FAULT);
 		return false;
 	}
@@ -146,23 +132,25 @@ struct sp_cut {
 	__u8 ch[SP_CUT_MAX];
 };
 
+/* A table: what is decided by branches or sums is decided 64 times over by the verifier too. */
+static const __u8 sp_plain[256] = {
+	['-'] = 1,         ['.'] = 1, ['0' ... '9'] = 1, [':'] = 1,
+	['A' ... 'Z'] = 1, ['_'] = 1, ['a' ... 'z'] = 1,
+};
+
 /* Are the first n bytes only characters of numbers, addresses and names: [A-Za-z0-9_.:-]? */
 __noinline int sp_cut_plain(const struct sp_cut *b, __u32 n)
 {
-	__u64 bad = 0;
+	__u8 plain = 1;
 
 	if (!b)
 		return 0;
 	for (__u32 i = 0; i < SP_CUT_MAX; i++) {
-		__u64 ch = b->ch[i];
-		/* one bit a character: '-', '.', 0-9, ':' in 0..63; letters and '_' in 64..127 */
-		__u64 set = ch < 64 ? 0x07ff600000000000ull : 0x07fffffe87fffffeull;
-
 		if (i >= n)
 			break;
-		bad |= ch >> 7 | !(set >> (ch & 63) & 1);
+		plain &= sp_plain[b->ch[i]];
 	}
-	return !bad;
+	return plain;
 }
 
 /* The frame's place in the record: length always, bytes where wanted. */

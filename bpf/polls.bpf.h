@@ -13,7 +13,7 @@ __noinline int sp_poll_changed(const struct sp_probe *p, const struct sp_call *c
 	if (!p || !c)
 		return true;
 	answer = (__s32)c->ret;
-	if (sp_arg(p, p->op_arg, c, &key.op))
+	if (sp_arg(p, p->op_fetch, c, &key.op))
 		return true; /* which operation is unknown: let user space see it */
 	last = bpf_map_lookup_elem(&sp_polls, &key);
 	if (last) {
@@ -43,7 +43,7 @@ __noinline int sp_poll_clear(const struct sp_probe *p, const struct sp_call *c, 
 {
 	struct sp_poll_key key = {.pid = pid_tgid >> 32};
 
-	if (p && c && !sp_arg(p, p->op_arg, c, &key.op))
+	if (p && c && !sp_arg(p, p->op_fetch, c, &key.op))
 		bpf_map_delete_elem(&sp_polls, &key);
 	return 0;
 }

@@ -121,6 +121,9 @@ struct sp_probe {
 	__u8 more_arg;
 	__u8 sock_arg; /* SP_P_FRAMES: the socket, part of the sequence's key */
 	__u8 nsaved;   /* a return probe saves $arg1..$argN, N = nsaved */
+	/* Index of the first fetch program of each of these arguments, SP_MAX_FETCH: none. Set when
+	 * the programs are loaded. */
+	__u8 op_fetch, frame_fetch, more_fetch, sock_fetch;
 	__u8 pad[3];
 };
 

@@ -68,13 +68,29 @@ static int configure(struct silentpin_bpf *skel, const struct profile *p,
 	return err;
 }
 
+/* The first alternative that produces an argument. */
+static uint8_t fetch_of(const struct sp_probe *p, uint8_t arg)
+{
+	for (uint8_t i = 0; i < p->nfetch; i++)
+		if (p->fetch[i].arg == arg && !(p->fetch[i].flags & SP_F_COND))
+			return i;
+	return SP_MAX_FETCH;
+}
+
 static int fill_probes(const struct silentpin_bpf *skel, const struct profile *p)
 {
 	int fd = bpf_map__fd(skel->maps.sp_probes);
 
-	for (uint32_t i = 0; i < (uint32_t)p->nprobes; i++)
-		if (bpf_map_update_elem(fd, &i, &p->probes[i].prog, BPF_ANY))
+	for (uint32_t i = 0; i < (uint32_t)p->nprobes; i++) {
+		struct sp_probe prog = p->probes[i].prog;
+
+		prog.op_fetch = fetch_of(&prog, prog.op_arg);
+		prog.frame_fetch = fetch_of(&prog, prog.frame_arg);
+		prog.more_fetch = fetch_of(&prog, prog.more_arg);
+		prog.sock_fetch = fetch_of(&prog, prog.sock_arg);
+		if (bpf_map_update_elem(fd, &i, &prog, BPF_ANY))
 			return -errno;
+	}
 	return 0;
 }
 

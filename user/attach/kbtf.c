@@ -244,32 +244,40 @@ static uint32_t local_named(const struct btf *local, const char *name)
 	return id > 0 ? (uint32_t)id : 0;
 }
 
-/* Worth a look-up by name? Few structs begin like one of ours. */
-static void note_first(const struct btf *local, bool first[256])
+/* Worth a look-up by name? Few of the kernel's 10,000 structs begin like one of ours. */
+#define HEADS 65536
+static unsigned head_of(const char *name)
 {
-	for (uint32_t i = 1; i < btf__type_cnt(local); i++) {
+	return name[0] ? (uint8_t)name[0] << 8 | (uint8_t)name[1] : 0;
+}
+
+static bool *local_heads(const struct btf *local)
+{
+	bool *head = calloc(HEADS, sizeof(*head));
+
+	for (uint32_t i = 1; head && i < btf__type_cnt(local); i++) {
 		const struct btf_type *t = btf__type_by_id(local, i);
 
 		if (btf_is_struct(t))
-			first[(uint8_t)btf__name_by_offset(local, t->name_off)[0]] = true;
+			head[head_of(btf__name_by_offset(local, t->name_off))] = true;
 	}
+	return head;
 }
 
 int kbtf_cut(const void *data, size_t len, const struct btf *local, struct btf **out)
 {
-	bool first[256] = {false};
+	__free bool *head = local_heads(local);
 	struct kernel k = {0};
 	struct btf *small;
 	int rc = parse(&k, data, len);
 
 	small = rc ? NULL : btf__new_empty();
-	if (!rc && !small)
+	if (!rc && (!small || !head))
 		rc = -ENOMEM;
-	note_first(local, first);
 	for (uint32_t id = 1; id < k.n && !rc; id++) {
 		const struct btf_type *t = type_of(&k, id);
 		const char *name = btf_is_struct(t) ? name_of(&k, t->name_off) : "";
-		uint32_t as = first[(uint8_t)name[0]] ? local_named(local, name) : 0;
+		uint32_t as = head[head_of(name)] ? local_named(local, name) : 0;
 		int made = as ? add_struct(&k, id, local, as, 0, small) : 0;
 
 		if (made < 0)
