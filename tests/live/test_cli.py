@@ -49,7 +49,7 @@ class BadInput(unittest.TestCase):
             with self.subTest(verb=verb):
                 self.refused(verb, "--frobnicate", words=["--frobnicate"])
         for args in (["watch"], ["watch", "-p"], ["watch", "-p", "abc"], ["watch", "-p", "-1"],
-                     ["watch", "-p", "1,,2"], ["watch", "-p", "0"], ["watch", "-p", "99999999999"],
+                     ["watch", "-p", "1,,2"], ["watch", "-p", "1,"], ["watch", "-p", "0"], ["watch", "-p", "99999999999"],
                      ["watch", "-p", "1,1"], ["watch", "-p", "1", "--find"],
                      ["watch", "--find", "--", "true"], ["watch", "python3"],
                      ["watch", "-p", "1", "--alerts", "xml"], ["watch", "-p", "1", "--for", "10"],

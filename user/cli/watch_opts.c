@@ -64,7 +64,8 @@ static int parse_pids(struct watch_opts *o, const char *arg)
 
 		errno = 0;
 		pid = strtol(p, &end, 10);
-		if (end == p || errno || pid <= 0 || pid > INT32_MAX || (*end && *end != ','))
+		if (end == p || errno || pid <= 0 || pid > INT32_MAX ||
+		    (*end && (*end != ',' || !end[1])))
 			return cli_usage(
 				"-p %s: not a process id: for example -p 4242 or -p 4242,4243",
 				arg);
