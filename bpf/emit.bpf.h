@@ -122,13 +122,14 @@ SP_STEP(small, SP_DATA_SMALL)
 SP_STEP(medium, SP_DATA_MEDIUM)
 SP_STEP(large, SP_DATA_LARGE)
 
+#define SP_PLAIN_MAX 4 /* more would cost more to verify than they save */
 /* The arguments that are no more than a register, up to the first that is more: how many. */
 static __always_inline __u32 sp_args_plain(const struct sp_probe *p, const struct sp_call *c,
 					   struct sp_rec_hit *rec)
 {
 	__u32 i;
 
-	for (i = 0; i < SP_MAX_ARGS; i++) {
+	for (i = 0; i < SP_PLAIN_MAX; i++) {
 		const struct sp_fetch *f = &p->fetch[i];
 		__u32 a = f->arg & (SP_MAX_ARGS - 1), n = (__u32)f->op[0].n - 1;
 
@@ -166,27 +167,36 @@ static __always_inline void sp_args_put(const struct sp_probe *p, const struct s
 }
 
 static __always_inline void sp_frame(const struct sp_probe *p, const struct sp_frame *fr, void *rec,
-				     __u32 cap)
+				     enum sp_class class)
 {
-	if (cap == SP_DATA_LARGE)
+	if (class == SP_CLASS_LARGE)
 		sp_frame_large(p, fr, rec);
-	else if (cap == SP_DATA_MEDIUM)
+	else if (class == SP_CLASS_MEDIUM)
 		sp_frame_medium(p, fr, rec);
 	else
 		sp_frame_small(p, fr, rec);
 }
 
-/* cap: a constant, the class's bytes for texts. */
-static __always_inline void sp_emit_class(const struct sp_probe *p, __u32 idx, struct sp_call *c,
-					  __u64 pid_tgid, const struct sp_frame *fr, __u32 cap)
+/* The record, when the probe's is of this class (a constant). What no probe of the profile needs is
+ * not verified. */
+static __always_inline bool sp_emit_class(const struct sp_probe *p, __u32 idx, struct sp_call *c,
+					  __u64 pid_tgid, const struct sp_frame *fr,
+					  enum sp_class class)
 {
-	__u64 seq = sp_next_seq();
-	struct sp_rec_hit *rec =
-		bpf_ringbuf_reserve(&sp_ring, sizeof(*rec) + (cap ? cap + SP_DATA_SLACK : 0), 0);
+	__u32 cap = class == SP_CLASS_LARGE    ? SP_DATA_LARGE
+		    : class == SP_CLASS_MEDIUM ? SP_DATA_MEDIUM
+		    : class == SP_CLASS_SMALL  ? SP_DATA_SMALL
+					       : 0;
+	struct sp_rec_hit *rec;
+	__u64 seq;
 
+	if (!(sp_classes & 1 << class) || p->size_class != class)
+		return false;
+	seq = sp_next_seq();
+	rec = bpf_ringbuf_reserve(&sp_ring, sizeof(*rec) + (cap ? cap + SP_DATA_SLACK : 0), 0);
 	if (!rec) {
 		sp_count(SP_C_RING_FULL);
-		return;
+		return true;
 	}
 	/* The ring is larger than the caches: ask early for the line that a text is written to. A
 	 * hit with a text takes 30 ns less so. */
@@ -196,25 +206,22 @@ static __always_inline void sp_emit_class(const struct sp_probe *p, __u32 idx, s
 	sp_rec_head(rec, seq, SP_REC_HIT, pid_tgid);
 	rec->h.probe = idx;
 	rec->h.nargs = p->nargs;
-	rec->h.ndata = p->size_class;
-	if (cap && p->flags & SP_P_FRAMES)
-		sp_frame(p, fr, rec, cap);
+	rec->h.ndata = class;
+	if (sp_frame_classes & 1 << class && p->flags & SP_P_FRAMES)
+		sp_frame(p, fr, rec, class);
 	sp_args_put(p, c, rec, cap);
 	sp_submit(rec);
+	return true;
 }
 
 /* A hit of probe idx; fr: the frame that it is, for SP_P_FRAMES. */
 static __always_inline void sp_emit(const struct sp_probe *p, __u32 idx, struct sp_call *c,
 				    __u64 pid_tgid, const struct sp_frame *fr)
 {
-	if (p->size_class == SP_CLASS_NONE)
-		sp_emit_class(p, idx, c, pid_tgid, fr, 0);
-	else if (p->size_class == SP_CLASS_SMALL)
-		sp_emit_class(p, idx, c, pid_tgid, fr, SP_DATA_SMALL);
-	else if (p->size_class == SP_CLASS_MEDIUM)
-		sp_emit_class(p, idx, c, pid_tgid, fr, SP_DATA_MEDIUM);
-	else
-		sp_emit_class(p, idx, c, pid_tgid, fr, SP_DATA_LARGE);
+	if (!sp_emit_class(p, idx, c, pid_tgid, fr, SP_CLASS_NONE) &&
+	    !sp_emit_class(p, idx, c, pid_tgid, fr, SP_CLASS_SMALL) &&
+	    !sp_emit_class(p, idx, c, pid_tgid, fr, SP_CLASS_MEDIUM))
+		sp_emit_class(p, idx, c, pid_tgid, fr, SP_CLASS_LARGE);
 }
 
 #endif

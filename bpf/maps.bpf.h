@@ -4,11 +4,13 @@
 #define SP_MAPS_BPF_H
 
 /* Set by user space before the object is loaded; the verifier then drops the branches not taken. */
-const volatile bool sp_have_seq;      /* atomic fetch-and-add exists (arm64: from 5.18) */
-const volatile bool sp_follow;        /* forked children become targets */
-const volatile __u32 sp_nprobes;      /* probes in use */
-const volatile __u64 sp_pidns_dev;    /* silentpin's pid namespace, when it is not the first */
-const volatile __u64 sp_pidns_ino;    /* 0: the first namespace */
+const volatile bool sp_have_seq;       /* atomic fetch-and-add exists (arm64: from 5.18) */
+const volatile bool sp_follow;         /* forked children become targets */
+const volatile __u32 sp_nprobes;       /* probes in use */
+const volatile __u32 sp_classes;       /* of records in use: 1 << enum sp_class */
+const volatile __u32 sp_frame_classes; /* the same of probes with frames */
+const volatile __u64 sp_pidns_dev;     /* silentpin's pid namespace, when it is not the first */
+const volatile __u64 sp_pidns_ino;     /* 0: the first namespace */
 const volatile __u32 sp_wake_backlog; /* bytes waiting in the ring above which to wake the reader */
 
 /* Read by user space through the mapped .bss. Apart from each other: they are written at every hit

@@ -58,6 +58,13 @@ static int configure(struct silentpin_bpf *skel, const struct profile *p,
 	skel->rodata->sp_have_seq = f->seq;
 	skel->rodata->sp_follow = o->follow_children;
 	skel->rodata->sp_nprobes = (uint32_t)p->nprobes;
+	for (int i = 0; i < p->nprobes; i++) {
+		uint32_t bit = 1u << p->probes[i].prog.size_class;
+
+		skel->rodata->sp_classes |= bit;
+		if (p->probes[i].prog.flags & SP_P_FRAMES)
+			skel->rodata->sp_frame_classes |= bit;
+	}
 	skel->rodata->sp_pidns_dev = dev;
 	skel->rodata->sp_pidns_ino = ino;
 	skel->rodata->sp_wake_backlog = WAKE_BACKLOG;
