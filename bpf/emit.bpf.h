@@ -207,7 +207,7 @@ static __always_inline bool sp_emit_class(const struct sp_probe *p, __u32 idx, s
 	rec->h.probe = idx;
 	rec->h.nargs = p->nargs;
 	rec->h.ndata = class;
-	if (sp_frame_classes & 1 << class && p->flags & SP_P_FRAMES)
+	if (cap && sp_frame_classes & 1 << class && p->flags & SP_P_FRAMES)
 		sp_frame(p, fr, rec, class);
 	sp_args_put(p, c, rec, cap);
 	sp_submit(rec);
