@@ -219,8 +219,17 @@ static int start(struct watch *w, const char *options, struct sp_err *err)
 	return 0;
 }
 
+/* Perf uprobes take the kernel so long each to remove (facts of docs/performance.md). */
+#define PERF_REMOVAL_S    0.1
+#define PERF_WORTH_SAYING 20
+
 static void stop(struct watch *w)
 {
+	int n = w->attach ? attach_probes(w->attach) : 0;
+
+	if (n > PERF_WORTH_SAYING && attach_backend_used(w->attach) == BACKEND_PERF)
+		pr_info("removing %d probes: this kernel takes about %.0f s", n,
+			n * PERF_REMOVAL_S);
 	attach_close(w->attach);
 	collect_close(w->collect);
 	model_free(w->model);
