@@ -63,7 +63,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
+	__uint(max_entries, SP_MAX_POLLS);
 	__type(key, struct sp_poll_key);
 	__type(value, struct sp_poll);
 } sp_polls SEC(".maps");

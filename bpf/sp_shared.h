@@ -199,6 +199,7 @@ struct sp_seq_state {
 };
 
 /* Last answer of a poll function. Map sp_polls. */
+#define SP_MAX_POLLS 65536
 struct sp_poll_key {
 	__u64 op;
 	__u32 pid;

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attach and detach time of silentpin against bpftrace, with the same functions of a live stand-in node.
+"""Attach and detach time of silentpin against bpftrace, with the same functions: those of the shipped
+profile in a live stand-in node, and sixty of our own target.
 
-Attach: from the start of the process until the code of every probed function in the node is patched. Detach:
-from SIGINT until the process is gone and that code is as it was. Both are read off the node's memory,
-whatever the tracer says.
+Attach: from the start of the process until the code of every probed function is patched. Detach: from SIGINT
+until the process is gone and that code is as it was. Both are read off the target's memory, whatever the
+tracer says.
 """
 import os
 import sys
+import tempfile
 import time
 
-from rig import NODE_PROBES, ROOT, Bpftrace, Elf, Failed, Watch, figure, median, wait_for
+from rig import NODE_PROBES, ROOT, Bpftrace, Elf, Failed, Target, Watch, figure, median, wait_for
 
-REPEATS = 7
+REPEATS, MANY, MANY_REPEATS = 7, 60, 3
 # head of the symbol, what bpftrace does at the entry, what at the return ("" none)
 NIXL = "_ZNK9nixlAgent"
-PROBES = {
+NODE = {
     "libnixl": (
         (f"{NIXL}11makeXferReq", "@a[tid] = sarg0; @b[tid] = sarg1;",
          'printf("make %lx %s %d\\n", *(uint64 *)@a[tid], str(*(uint64 *)(@b[tid] + 24)), retval);'),
@@ -34,14 +36,31 @@ PROBES = {
 }
 
 
-class Text:
-    """The code of the probed functions, as it is in the node's memory."""
+OURS = {"libbench": tuple((f"bench_many_{i:02}", f'printf("%d %lx\\n", {i}, arg0);', "")
+                          for i in range(MANY))}
+OURS_PROBE = """
+      - name: many_{i:02}
+        library: calls
+        symbol: bench_many_{i:02}
+        on: entry
+        args: [{{name: a, fetch: "$arg1", type: x64}}]
+        event: {{role: call}}"""
+OURS_YAML = """version: 1
+profiles:
+  - name: many
+    room: {type: u64}
+    libraries: {calls: {file: libbench.so}}
+    probes:""" + "".join(OURS_PROBE.format(i=i) for i in range(MANY)) + "\n"
 
-    def __init__(self, pid):
+
+class Text:
+    """The code of the probed functions, as it is in the target's memory."""
+
+    def __init__(self, pid, functions):
         self.mem = open(f"/proc/{pid}/mem", "rb", buffering=0)
         self.program = []
         self.places = []
-        for library, probes in PROBES.items():
+        for library, probes in functions.items():
             path = self._map(pid, library)
             elf = Elf(path)
             for head, entry, back in probes:
@@ -63,7 +82,7 @@ class Text:
                     self.maps.append((start, end, int(words[2], 16)))
                     path = name
         if not path:
-            raise Failed(f"the node has no {library}")
+            raise Failed(f"the target has no {library}")
         return path
 
     def _address(self, offset):
@@ -97,29 +116,28 @@ def timed(text, tracer):
         wait_for(lambda: text.patched() < len(text.places), 60, "the first probe gone", 0.0005)
         first = time.monotonic() - start
         t.p.wait(60)
-        wait_for(lambda: not text.patched(), 60, "the node's code as it was", 0.0005)
+        wait_for(lambda: not text.patched(), 60, "the target's code as it was", 0.0005)
         detach = time.monotonic() - start
     return attach, detach, detach - first
 
 
-def measure(build, node):
-    text = Text(node.pid)
-    program = " ".join(text.program)
-    pairs = []
+def measure(build, pid, functions, args, repeats):
+    """[(ours, theirs)] of timed(), by turns."""
+    text = Text(pid, functions)
     try:
-        for _ in range(REPEATS):
-            ours = timed(text, lambda: Watch(build, "-p", node.pid, "--probes", NODE_PROBES,
-                                              attached=None))
-            theirs = timed(text, lambda: Settled(program, node.pid))
-            pairs.append((ours, theirs))
+        return [(timed(text, lambda: Watch(build, "-p", pid, *args, attached=None, cpu=None)),
+                 timed(text, lambda: Settled(" ".join(text.program), pid, cpu=None)))
+                for _ in range(repeats)]
     finally:
         text.close()
+
+
+def tell(pairs, more, reach):
     for i, what in enumerate(("attach", "detach")):
         ours, theirs = ([p[k][i] for p in pairs] for k in (0, 1))
-        figure(f"{what}-silentpin", 1000 * median(ours), "ms")
-        figure(f"{what}-bpftrace", 1000 * median(theirs), "ms")
-        figure(f"{what}-faster", median(t / o for o, t in zip(ours, theirs)), "times", 5)
-    figure("detach-share", median(o[2] / o[1] for o, _ in pairs), "ratio")
+        figure(f"{what}{more}-silentpin", 1000 * median(ours), "ms")
+        figure(f"{what}{more}-bpftrace", 1000 * median(theirs), "ms")
+        figure(f"{what}{more}-faster", median(t / o for o, t in zip(ours, theirs)), "times", reach)
 
 
 class Settled(Bpftrace):
@@ -133,6 +151,13 @@ def run(build):
     sys.path.insert(0, os.path.join(ROOT, "tests", "node"))
     from node import Node
 
-    with Node(log=open(os.devnull, "w")) as node:
+    with open(os.devnull, "w") as log, Node(log=log) as node:
         node.decode()  # maps libnixl.so
-        measure(build, node)
+        pairs = measure(build, node.pid, NODE, ("--probes", NODE_PROBES), REPEATS)
+    tell(pairs, "", 5)
+    figure("detach-share", median(ours[2] / ours[1] for ours, _ in pairs), "ratio")
+    with Target(build) as target, tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+        f.write(OURS_YAML)
+        f.flush()
+        pairs = measure(build, target.pid, OURS, ("--probes", f.name), MANY_REPEATS)
+    tell(pairs, f"-{MANY}-probes", None)

@@ -33,3 +33,23 @@ FUNCTION(bench_poll, SAME);
 FUNCTION(bench_announce, FIRST); /* (u64 room, const char *peer) */
 FUNCTION(bench_post, FIRST);     /* (u64 op, const char *text) */
 FUNCTION(bench_status, FIRST);   /* (u64 op, int code) */
+
+/* Many functions, for the time to attach to many: bench_many_00 to bench_many_59. */
+#define MANY(n) FUNCTION(bench_many_##n, FIRST)
+#define TEN(d)                                                                                     \
+	MANY(d##0);                                                                                \
+	MANY(d##1);                                                                                \
+	MANY(d##2);                                                                                \
+	MANY(d##3);                                                                                \
+	MANY(d##4);                                                                                \
+	MANY(d##5);                                                                                \
+	MANY(d##6);                                                                                \
+	MANY(d##7);                                                                                \
+	MANY(d##8);                                                                                \
+	MANY(d##9)
+TEN(0);
+TEN(1);
+TEN(2);
+TEN(3);
+TEN(4);
+TEN(5);

@@ -135,19 +135,62 @@ static struct silentpin_bpf *open_object(int types)
 	return silentpin_bpf__open_opts(&opts);
 }
 
+/* The largest maps, which the kernel takes 4 ms to clear. */
+struct big_maps {
+	uint32_t ring_bytes;
+	int ring, polls;
+};
+
+static void *make_big_maps(void *arg)
+{
+	struct big_maps *m = arg;
+
+	m->ring = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "sp_ring", 0, 0, m->ring_bytes, NULL);
+	m->polls = bpf_map_create(BPF_MAP_TYPE_HASH, "sp_polls", sizeof(struct sp_poll_key),
+				  sizeof(struct sp_poll), SP_MAX_POLLS, NULL);
+	return NULL;
+}
+
+/* fd is closed; where it is none, libbpf makes the map. */
+static void use_map(struct bpf_map *map, int fd)
+{
+	if (fd < 0)
+		return;
+	if (map && bpf_map__reuse_fd(map, fd))
+		pr_debug("map %s: made anew", bpf_map__name(map));
+	close(fd);
+}
+
+/* The object, its maps being made while the kernel's types are looked through. *types as in
+ * open_object: to be closed after the load. */
+static int prepare(struct bpfload *b, const struct profile *p, const struct attach_opts *o,
+		   const struct attach_features *f, enum attach_backend backend, int *types)
+{
+	struct big_maps big = {o->ring_bytes ? o->ring_bytes : RING_BYTES, -1, -1};
+	pthread_t thread;
+	bool threaded = !pthread_create(&thread, NULL, make_big_maps, &big);
+	size_t len;
+	const void *elf = silentpin_bpf__elf_bytes(&len);
+	int rc = -ENOMEM;
+
+	*types = kbtf_open(elf, len);
+	b->skel = open_object(*types);
+	if (b->skel)
+		rc = configure(b->skel, p, o, f, backend);
+	if (threaded)
+		pthread_join(thread, NULL);
+	use_map(b->skel ? b->skel->maps.sp_ring : NULL, big.ring);
+	use_map(b->skel ? b->skel->maps.sp_polls : NULL, big.polls);
+	return rc;
+}
+
 /* The programs, for one kind of uprobe. */
 static int load(struct bpfload *b, const struct profile *p, const struct attach_opts *o,
 		const struct attach_features *f, enum attach_backend backend)
 {
-	size_t len;
-	const void *elf = silentpin_bpf__elf_bytes(&len);
-	__closefd int types = kbtf_open(elf, len);
-	int rc;
+	__closefd int types = -1;
+	int rc = prepare(b, p, o, f, backend, &types);
 
-	b->skel = open_object(types);
-	if (!b->skel)
-		return -errno;
-	rc = configure(b->skel, p, o, f, backend);
 	if (!rc)
 		rc = silentpin_bpf__load(b->skel);
 	if (!rc)
