@@ -250,7 +250,8 @@ static void put_end(struct page *p, uint64_t now_ns)
 	fprintf(p->f, "%7s  %s\n", "",
 		p->s->running ? "now: still open"
 		: p->s->ended ? "end of the recording: still open"
-			      : "the recording stops here (its writer was killed, or this is a copy): still open");
+			      : "the recording stops here (its writer was killed, or this is a "
+				"copy): still open");
 	if (!v->expected[0])
 		return;
 	paint(p, RED);
