@@ -3,6 +3,7 @@
 #ifndef STORE_RIG_H
 #define STORE_RIG_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -283,6 +284,35 @@ static inline int in_child(int (*fn)(const struct rig *r), const struct rig *r)
 		_exit(fn(r));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static inline pid_t start(int (*fn)(const struct rig *r), const struct rig *r)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(fn(r));
+	return pid;
+}
+
+/* A recording ends between two transactions: its events are the first n, none is missing. */
+static inline void assert_prefix(const struct read_back *b)
+{
+	for (size_t i = 0; i < b->nev; i++)
+		assert_int_equal(b->ev[i].chunk, i);
+}
+
+static inline int entries(const char *dir)
+{
+	DIR *d = opendir(dir);
+	int n = 0;
+
+	if (!d)
+		return -1;
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n - 2; /* . and .. */
 }
 
 #endif
