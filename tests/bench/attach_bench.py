@@ -108,9 +108,7 @@ def timed(text, tracer):
     with tracer() as t:
         wait_for(lambda: text.patched() == len(text.places), 60, "the probes")
         attach = time.monotonic() - start
-        # an interrupt during the attach is another thing
-        if hasattr(t, "settled"):
-            t.settled()
+        t.settled()  # an interrupt during the attach is another thing
         start = time.monotonic()
         t.p.send_signal(2)
         wait_for(lambda: text.patched() < len(text.places), 60, "the first probe gone", 0.0005)
@@ -126,7 +124,7 @@ def measure(build, pid, functions, args, repeats):
     text = Text(pid, functions)
     try:
         return [(timed(text, lambda: Watch(build, "-p", pid, *args, attached=None, cpu=None)),
-                 timed(text, lambda: Settled(" ".join(text.program), pid, cpu=None)))
+                 timed(text, lambda: Settled(" ".join(text.program), pid)))
                 for _ in range(repeats)]
     finally:
         text.close()
@@ -141,10 +139,14 @@ def tell(pairs, more, reach):
 
 
 class Settled(Bpftrace):
-    """Its last probe comes in place a little after the last function has changed."""
+    """It says when it listens: an interrupt before is lost."""
+
+    def __init__(self, program, pid):
+        super().__init__(program + ' interval:ms:20 /!@told/ { @told = 1; printf("listening\\n"); }',
+                         pid, cpu=None)
 
     def settled(self):
-        time.sleep(0.3)
+        wait_for(lambda: "listening" in self.output(), 60, "bpftrace to listen", 0.01)
 
 
 def run(build):

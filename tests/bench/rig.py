@@ -148,6 +148,10 @@ class Watch(Process):
             raise
         return self
 
+    def settled(self):
+        """Until it is recording: its loop comes next, and an interrupt is heeded at any time."""
+        self.lines.until("recording to", 30)
+
     def stop(self):
         """Records, events and lost events that it counted."""
         seconds = self.interrupt()
