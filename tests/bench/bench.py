@@ -9,10 +9,11 @@ means. Exit 1: something could not be measured; 0 also where a figure misses its
 import argparse
 import importlib
 import os
+import signal
 import sys
 import time
 
-from rig import ROOT, Failed
+from rig import ROOT
 
 GROUPS = ("attach", "hit", "node", "collector", "replay", "memory")
 
@@ -23,6 +24,7 @@ def main():
     ap.add_argument("groups", nargs="*", choices=[*GROUPS, []], metavar="GROUP")
     args = ap.parse_args()
     build = os.path.abspath(args.build)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the with blocks clean up
     os.environ["SILENTPIN_BUILD"] = build
     failed = 0
     if os.geteuid():
@@ -32,8 +34,8 @@ def main():
         start = time.monotonic()
         try:
             importlib.import_module(f"{name}_bench").run(build)
-        except (Failed, OSError) as e:
-            print(f"bench: {name}: could not be measured: {e}", file=sys.stderr)
+        except Exception as e:  # whatever it was: the other groups can still be measured
+            print(f"bench: {name}: could not be measured: {type(e).__name__}: {e}", file=sys.stderr)
             failed = 1
         print(f"bench: {name} took {time.monotonic() - start:.0f} s", file=sys.stderr)
     return failed

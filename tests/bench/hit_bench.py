@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a hit costs the traced process, by who listens: nobody, a null program, silentpin, bpftrace.
 
-Each round measures all of them, so that they share the machine's mood; of the rounds the least counts.
-What is compared is what a call costs beyond a call without a probe.
+A round measures two of them one after the other, so that they share the machine's mood; the median of the
+rounds' ratios counts. What is compared is what a call costs beyond a call without a probe, the least of many
+bursts.
 """
 import os
 import re
 import subprocess
 
-from rig import PROBES, Bpftrace, Elf, Failed, Lines, Process, Target, Watch, figure, wait_for
+from rig import PROBES, Bpftrace, Elf, Failed, Lines, Process, Target, Watch, figure, median, wait_for
 
-ROUNDS = 3
-CALLS, REPEATS, PAUSE_MS = 2000, 60, 12  # a burst is within what a reader takes in one turn
+ROUNDS = 9
+CALLS, REPEATS, PAUSE_MS = 2000, 40, 12  # a burst is within what a reader takes in one turn
 PRINT_CALLS, PRINT_REPEATS = 1000, 20
 
 
@@ -59,27 +60,26 @@ def bpftrace(build, target, function):
     return least
 
 
-def measure(build, target, function, listeners):
-    """Least cost of a hit by listener, over the rounds."""
-    least = {}
-    for _ in range(ROUNDS):
+def measure(build, target, function, listen, base=null, rounds=ROUNDS):
+    """Least cost of a hit with `listen` and with `base`, and the median of the rounds' ratios."""
+    pairs = []
+    for _ in range(rounds):
         bare = target.burst("plain", 1000000, 5)
-        for listen in listeners:
-            cost = listen(build, target, function) - bare
-            least[listen] = min(cost, least.get(listen, cost))
-    return least
+        pairs.append([each(build, target, function) - bare for each in (listen, base)])
+    return min(p[0] for p in pairs), min(p[1] for p in pairs), median(p[0] / p[1] for p in pairs)
 
 
 def run(build):
     with Target(build) as target:
         for function, reach in (("scalars", 1.3), ("string", 1.6)):
-            cost = measure(build, target, function, (null, silentpin, bpftrace))
-            figure(f"hit-null-{function}", cost[null], "ns")
-            figure(f"hit-silentpin-{function}", cost[silentpin], "ns")
-            figure(f"hit-bpftrace-{function}", cost[bpftrace], "ns")
-            figure(f"hit-{function}-per-null", cost[silentpin] / cost[null], "ratio", reach)
-            figure(f"hit-{function}-per-bpftrace", cost[silentpin] / cost[bpftrace], "ratio", 0.4)
+            ours, least, ratio = measure(build, target, function, silentpin)
+            figure(f"hit-null-{function}", least, "ns")
+            figure(f"hit-silentpin-{function}", ours, "ns")
+            figure(f"hit-{function}-per-null", ratio, "ratio", reach)
+            _, theirs, ratio = measure(build, target, function, silentpin, bpftrace, 3)
+            figure(f"hit-bpftrace-{function}", theirs, "ns")
+            figure(f"hit-{function}-per-bpftrace", ratio, "ratio", 0.4)
         for function, listen in (("nop5", silentpin), ("step", silentpin), ("poll", poll)):
-            cost = measure(build, target, function, (null, listen))
-            figure(f"hit-silentpin-{function}", cost[listen], "ns")
-            figure(f"hit-{function}-per-null", cost[listen] / cost[null], "ratio")
+            ours, _, ratio = measure(build, target, function, listen, null, 3)
+            figure(f"hit-silentpin-{function}", ours, "ns")
+            figure(f"hit-{function}-per-null", ratio, "ratio")
