@@ -95,6 +95,19 @@ class TargetEnds(unittest.TestCase):
                 self.assertIsNone(watch.p.poll())
 
 
+    def test_end_of_one_of_two(self):
+        """A stuck room of a process that has ended does not count while another is watched; a healthy
+        process that ends does not count the other's stuck room twice."""
+        with Node() as one, Node() as two:
+            with sp.Watch("-p", f"{one.pid},{two.pid}", *FAST) as watch:
+                room = pin(one, one.decode())
+                watch.wait_stuck(room)
+                os.kill(one.pid, signal.SIGKILL)
+                watch.wait_alert(lambda a: a["type"] == "recovered" and a["room"] == str(room))
+                serve(two, two.decode())
+                self.assertEqual(watch.stop(), 0)
+
+
 class TargetChanges(unittest.TestCase):
     def test_fork_of_a_second_scheduler(self):
         with Node() as node:

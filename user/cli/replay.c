@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/exits.h"
 #include "cli/readopts.h"
 #include "output/filter.h"
 #include "output/output.h"
@@ -38,7 +39,7 @@ struct replay {
 	struct model *model;
 	struct filter *filter;
 	struct alert_env env;
-	size_t stuck_at_exit; /* as watch counts them: of targets that have exited */
+	struct exits exits;
 	uint64_t events;
 	int rc;
 };
@@ -151,12 +152,8 @@ static bool on_event(void *ctx, const struct sp_event *recorded, uint32_t life_n
 
 	if (rp->given && ev.probe >= 0)
 		ev.probe = ev.probe < SP_MAX_PROBES ? rp->probe_map[ev.probe] : -1;
-	if (ev.role == ROLE_TARGET && !strcmp(ev.kind, "exited")) {
-		model_advance(rp->model, ev.ns);
-		rp->stuck_at_exit += model_stuck(rp->model, rp->min);
-	}
 	rp->events++;
-	rp->rc = model_event(rp->model, &ev);
+	rp->rc = exits_feed(&rp->exits, rp->model, &ev, rp->min);
 	return !rp->rc && !ferror(stdout);
 }
 
@@ -222,7 +219,7 @@ static int run(struct replay *rp, struct sp_err *err)
 		return cli_fail(err);
 	}
 	model_advance(rp->model, s->end_ns);
-	stuck = model_stuck(rp->model, rp->min) + rp->stuck_at_exit;
+	stuck = exits_stuck(&rp->exits, rp->model, rp->min);
 	pr_debug("%s: %" PRIu64 " events, %zu rooms stuck", rp->file, rp->events, stuck);
 	return stuck ? SP_EXIT_STUCK : SP_EXIT_OK;
 }
@@ -256,6 +253,7 @@ int cmd_replay(int argc, char **argv)
 	if (!rc)
 		tell_limits(&rp);
 	rc = rc ? cli_fail(&err) : run(&rp, &err);
+	exits_free(&rp.exits);
 	model_free(rp.model);
 	filter_free(rp.filter);
 	profile_free(rp.recorded);

@@ -34,11 +34,7 @@ static void on_event(void *ctx, const struct sp_event *ev)
 	struct watch *w = ctx;
 
 	w->saw_target |= ev->role == ROLE_TARGET && !strcmp(ev->kind, "attached");
-	if (ev->role == ROLE_TARGET && !strcmp(ev->kind, "exited")) {
-		model_advance(w->model, ev->ns);
-		w->stuck_at_exit += model_stuck(w->model, w->o.min_confidence);
-	}
-	model_event(w->model, ev);
+	exits_feed(&w->exits, w->model, ev, w->o.min_confidence);
 }
 
 static void on_process(void *ctx, const struct sp_rec_hit *rec)
@@ -234,6 +230,7 @@ static void stop(struct watch *w)
 	collect_close(w->collect);
 	model_free(w->model);
 	filter_free(w->filter);
+	exits_free(&w->exits);
 	sink_close(w->out);
 	profile_free(w->probes);
 }
@@ -262,9 +259,8 @@ static void tell_troubles(struct watch *w, uint64_t now_ns)
 	}
 	if (sink_dropped(w->out) > w->sink_dropped) {
 		if (!w->sink_dropped)
-			pr_warn("stdout is blocked or closed: alert lines are dropped, the "
-				"recording has "
-				"them");
+			pr_warn("stdout is blocked or closed: alert lines are dropped, not from "
+				"the recording");
 		w->sink_dropped = sink_dropped(w->out);
 	}
 }
@@ -358,7 +354,7 @@ static int finish(struct watch *w)
 		collect_counters(w->collect, counters, end_ns);
 	collect_release(w->collect, end_ns);
 	model_advance(w->model, end_ns);
-	stuck = model_stuck(w->model, w->o.min_confidence) + w->stuck_at_exit;
+	stuck = exits_stuck(&w->exits, w->model, w->o.min_confidence);
 	tell_troubles(w, end_ns);
 	if (w->o.verbose)
 		tell_stats(w);

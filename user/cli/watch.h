@@ -4,6 +4,7 @@
 #define SP_CLI_WATCH_H
 
 #include "attach/attach.h"
+#include "cli/exits.h"
 #include "collect/collect.h"
 #include "model/model.h"
 #include "output/filter.h"
@@ -43,7 +44,7 @@ struct watch {
 	bool child_runs;
 	uint64_t start_ns, next_find_ns, next_tick_ns, next_flush_ns, last_turn_ns;
 	uint64_t store_failures, store_lost, sink_dropped; /* told so far */
-	size_t stuck_at_exit;              /* stuck lives of targets that have exited */
+	struct exits exits;
 	uint32_t probed[WATCH_MAX_PROBED]; /* pids with a probe in place */
 	int nprobed;
 	uint64_t ended_done, ended_failed;
