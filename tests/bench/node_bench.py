@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rooms a second of the stand-in node, traced against untraced: as it is, with workers that poll all the
-time, and of another node that nobody traces while this one is traced."""
+time, with a main loop that spins, and of another node that nobody traces while this one is traced."""
 import contextlib
 import os
 import sys
@@ -90,6 +90,17 @@ def polling(build, node):
     figure("node-polling-traced-per-untraced", ratio, "ratio")
 
 
+def spinning(build, node):
+    """A forward pass takes no time and the main loop never sleeps, as the real one: it asks its own socket
+    tens of thousands of times a second, through the probed zmq_msg_recv."""
+    decode = node.decode()
+    rooms_per_second(node, decode, AT_ONCE)
+    ratio, rate = compare(lambda: rooms_per_second(node, decode, ROOMS),
+                          lambda: watched(build, node.pid))
+    figure("node-spinning-rooms", rate, "rooms/s")
+    figure("node-spinning-traced-per-untraced", ratio, "ratio")
+
+
 def neighbour_call(build):
     """A call of a probed function in a process that is not watched, while another is."""
     with Target(build) as traced, Target(build) as other:
@@ -106,4 +117,6 @@ def run(build):
         first, second = (stack.enter_context(node.Node(log=log)) for _ in range(2))
         healthy(build, first, second)
         polling(build, first)
+    with open(os.devnull, "w") as log, node.Node(log=log, forward_ms=0, idle_sleep=0) as third:
+        spinning(build, third)
     neighbour_call(build)
