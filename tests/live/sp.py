@@ -62,8 +62,17 @@ class Watch:
             self.wait_err("recording to", 20)
         return self
 
+    @staticmethod
+    def _lines(pipe):
+        """The pipe's lines until its end, or until stop() has closed it: a command that silentpin started
+        may hold the other end for longer."""
+        try:
+            yield from pipe
+        except ValueError:
+            return
+
     def _read_alerts(self):
-        for line in self.p.stdout:
+        for line in self._lines(self.p.stdout):
             try:
                 alert = json.loads(line)
             except ValueError:
@@ -74,7 +83,7 @@ class Watch:
                 self.bad_lines.append(line)
 
     def _read_err(self):
-        for line in self.p.stderr:
+        for line in self._lines(self.p.stderr):
             self.err.append(line.rstrip("\n"))
 
     def wait_err(self, text, timeout=10):
@@ -113,7 +122,7 @@ class Watch:
             self.p.wait()
             raise AssertionError(f"silentpin did not stop on signal {sig}: {self.err[-5:]}") from None
         for t in self.threads:
-            t.join(5)
+            t.join(30 if self.stdin == subprocess.DEVNULL else 5)
         return self.rc
 
     def __exit__(self, *exc):

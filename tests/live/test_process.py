@@ -160,8 +160,9 @@ class TargetChanges(unittest.TestCase):
             alert = watch.wait_alert(lambda a: a["type"] == "stuck")
             self.assertEqual((alert["pid"], alert["cause"]), (pid, "aux-missing"))
             self.assertIn(pid, {a["pid"] for a in watch.of_type("target") if a["what"] == "attached"})
-            self.assertEqual(watch.stop(), 3)
-            watch.p.stdin.close()
+            watch.p.stdin.close()  # ends the scenario, its node, and with them the watch
+            self.assertEqual(watch.p.wait(20 * sp.SLOW), 3)
+            watch.stop()
 
 
 class TargetElsewhere(unittest.TestCase):
