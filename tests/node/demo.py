@@ -6,12 +6,12 @@ Starts the stand-in node, attaches silentpin to its scheduler as to any process,
 then two that go wrong: the write of one room's auxiliary data is lost, and a decode process is stopped in
 the middle of a transfer. Everything it starts ends with it. usage: demo.py [BUILD]
 """
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 from node import Node, NodeError, wait_until
 
@@ -28,6 +28,13 @@ def show(*args, cwd):
     """Run silentpin as a person would, and show the command."""
     print(f"{BOLD}$ silentpin {' '.join(args)}{RESET}", flush=True)
     return subprocess.run([SILENTPIN, *args], cwd=cwd, check=False).returncode
+
+
+def recorded_stuck(cwd):
+    """Rooms that the recording has as stuck: it may be a moment behind the alerts."""
+    out = subprocess.run([SILENTPIN, "rooms", "--stuck", "--json"], cwd=cwd, check=False, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+    return {json.loads(line)["room"] for line in out.splitlines()}
 
 
 class Watch:
@@ -90,7 +97,7 @@ def run(node, folder):
     slow.stop()
     for room in (pinned, stalled):
         watch.wait("STUCK", str(room))
-    time.sleep(0.5)  # only so that a reader sees the evidence lines before the next command
+    wait_until(lambda: recorded_stuck(folder) == {str(pinned), str(stalled)}, "both rooms in the recording")
     say("Which rooms are stuck?")
     show("rooms", "--stuck", cwd=folder)
     say("What happened to the first one?")
