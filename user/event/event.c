@@ -13,7 +13,7 @@ static const char *const role_names[ROLE_MAX] = {
 	[ROLE_TOLD] = "told",         [ROLE_REPLY] = "reply",       [ROLE_RELEASE] = "release",
 	[ROLE_CONTROL] = "control",   [ROLE_CALL] = "call",         [ROLE_PEER] = "peer",
 	[ROLE_THREAD] = "thread",     [ROLE_TARGET] = "target",     [ROLE_LOSS] = "loss",
-	[ROLE_STALL] = "stall",
+	[ROLE_STALL] = "stall",       [ROLE_VIEW] = "view",
 };
 
 static const char *const stage_names[SP_STAGE_MAX] = {
@@ -154,6 +154,40 @@ static void say_announce(struct words *w, const struct sp_event *ev)
 		say(w, "(takes no data)");
 }
 
+static void say_thread(struct words *w, const struct sp_event *ev)
+{
+	if (!ev->kind[0])
+		say(w, "%u exited", ev->tid);
+	else if (strcmp(ev->kind, "at") != 0)
+		say(w, "%s", ev->kind);
+	else if (ev->room[0])
+		say(w, "%u works on room %s", ev->tid, ev->room);
+	else
+		say(w, "%u waits for work", ev->tid);
+}
+
+static void say_held(struct words *w, const struct sp_event *ev)
+{
+	if (ev->kind[0])
+		say(w, "in queue %s", ev->kind);
+	else
+		say(w, "in no queue");
+	if (ev->code == HELD_NO_ENTRY)
+		say(w, "without a status entry");
+	else if (ev->code != HELD_UNKNOWN)
+		say(w, "status %" PRId64, ev->code);
+	if (ev->chunk >= 0 && ev->need > 0)
+		say(w, "announced by %d of %d", ev->chunk, ev->need);
+	if (ev->part >= 0 && ev->parts > 0)
+		say(w, "sent %d of %d", ev->part, ev->parts);
+	if (ev->flags & EV_AT)
+		say(w, "thread %u at work on it", ev->tid);
+	else if (ev->flags & EV_ORPHAN)
+		say(w, "waits for a thread that does not exist");
+	else if (ev->tid)
+		say(w, "waits for thread %u", ev->tid);
+}
+
 static void say_other(struct words *w, const struct sp_event *ev)
 {
 	say(w, "%s", sp_role_name(ev->role));
@@ -170,7 +204,14 @@ static void say_other(struct words *w, const struct sp_event *ev)
 		say_op(w, ev);
 		return;
 	case ROLE_THREAD:
-		say(w, "%u exited", ev->tid);
+		say_thread(w, ev);
+		return;
+	case ROLE_HELD:
+		say_held(w, ev);
+		return;
+	case ROLE_RELEASE:
+		if (ev->flags & EV_INFERRED)
+			say(w, "(in no queue any more)");
 		return;
 	default:
 		say_what(w, ev);

@@ -27,11 +27,14 @@ enum sp_role {
 	ROLE_CONTROL,
 	ROLE_CALL,
 	ROLE_PEER,
-	ROLE_THREAD, /* a thread's exit */
+	ROLE_THREAD, /* kind "": its exit; at: it works on room now ("": on none); missing, found: a
+			thread that the server cannot do without (note: its function) */
 	/* facts about the watch itself; they carry no room */
 	ROLE_TARGET, /* attached, exited, exec, lib: see kind */
 	ROLE_LOSS,   /* events were lost: count in code, cause in kind */
 	ROLE_STALL,  /* the watcher itself did not run: code ns, ending at ns */
+	ROLE_VIEW,   /* the server's own state was read: kind ok (code: ns of the snapshot before,
+			which agrees), unstable or lost (code -errno, note why) */
 	ROLE_MAX,
 };
 
@@ -47,10 +50,17 @@ enum sp_stage {
 
 enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
 
-#define EV_CUT     1 /* the message began before the attach */
-#define EV_NODATA  2 /* announce: this peer takes no data (dummy rank) */
-#define EV_CREATED 4 /* post: created, not posted yet; a negative code is a failed creation */
-#define EV_GAP     8 /* target: what ran before this moment was not seen */
+#define EV_CUT      1  /* the message began before the attach */
+#define EV_NODATA   2  /* announce: this peer takes no data (dummy rank) */
+#define EV_CREATED  4  /* post: created, not posted yet; a negative code is a failed creation */
+#define EV_GAP      8  /* target: what ran before this moment was not seen */
+#define EV_INFERRED 16 /* release: concluded from absence; the same rid seen again continues it */
+#define EV_AT       32 /* held: thread tid is at work on it */
+#define EV_ORPHAN   64 /* held: it waits for a worker thread that does not exist */
+
+/* held: code, the room's value in the server's status table */
+#define HELD_NO_ENTRY (-1)      /* the table has none */
+#define HELD_UNKNOWN  INT64_MIN /* no table was read */
 
 #define SP_ROOM_MAX 64
 struct sp_event {

@@ -13,6 +13,7 @@
 
 #include "sp_shared.h"
 #include "event/event.h"
+#include "profile/python.h"
 #include "util/err.h"
 
 struct profile_mark {
@@ -183,6 +184,7 @@ struct profile {
 	int nlibs;
 	struct profile_probe *probes;
 	int nprobes;
+	struct profile_python *python; /* the server's own view; NULL: none */
 	struct profile_mark mark;
 };
 
