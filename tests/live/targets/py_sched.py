@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scheduler process without transport: the queues, the status table, the threads and the frames of a prefill
+server, with the names that an observer looks for, in nothing but Python, so that every interpreter runs it.
+
+usage: py_sched.py [--bootstrap N] [--waiting N] [--inflight N] [--workers N] [--busy N] [--layout L] [--seed N]
+
+Takes commands from its input, one JSON object a line, and answers each with one: see Scheduler.do_*. It answers
+{"do": "stacks"} with what the interpreter itself says of every thread, once all of them are blocked.
+"""
+import argparse
+import collections
+import dataclasses
+import json
+import os
+import random
+import sys
+import threading
+import time
+
+
+class KVPoll:
+    Failed = 0
+    Bootstrapping = 1
+    WaitingForInput = 2
+    Transferring = 3
+    Success = 4
+
+
+class FastQueue:
+    def __init__(self):
+        self._buf = collections.deque()
+        self._cond = threading.Condition()
+
+    def put(self, item):
+        with self._cond:
+            self._buf.append(item)
+            self._cond.notify()
+
+    def get(self):
+        with self._cond:
+            while not self._buf:
+                self._cond.wait()
+            return self._buf.popleft()
+
+
+@dataclasses.dataclass
+class TransferKVChunk:
+    room: int
+    chunk_id: int
+    is_last_chunk: bool
+
+
+@dataclasses.dataclass
+class TransferInfo:
+    room: int
+    agent_name: str
+    required_dst_info_num: int
+
+
+class NixlKVSender:
+    def __init__(self, mgr, room, pages):
+        self.kv_mgr = mgr
+        self.bootstrap_room = room
+        self.conclude_state = None
+        self.chunk_id = 0
+        self.has_sent = False
+        self.num_kv_indices = pages
+        self.curr_idx = 0
+        self.init_time = None
+
+
+class SplitReq:
+    """Attributes that the instances of a class share keys for."""
+
+    def __init__(self, rid, room, sender):
+        self.rid = rid
+        self.bootstrap_room = room
+        self.disagg_kv_sender = sender
+
+
+class CombinedReq:
+    """More than CPython shares keys for, as in the real server: each instance has keys of its own."""
+
+    def __init__(self, rid, room, sender):
+        self.rid = rid
+        for i in range(34):
+            setattr(self, f"option_{i}", i)
+        self.bootstrap_room = room
+        self.disagg_kv_sender = sender
+
+
+class SlotsReq:
+    __slots__ = ("rid", "bootstrap_room", "disagg_kv_sender")
+
+    def __init__(self, rid, room, sender):
+        self.rid = rid
+        self.bootstrap_room = room
+        self.disagg_kv_sender = sender
+
+
+LAYOUTS = {"split": SplitReq, "combined": CombinedReq, "slots": SlotsReq}
+
+
+class Socket:
+    """Blocks like the socket that it stands for; nothing is ever sent."""
+
+    def __init__(self):
+        self.fds = os.pipe()
+
+    def recv_multipart(self):
+        return os.read(self.fds[0], 1)
+
+
+class NixlKVManager:
+    def __init__(self, workers):
+        self.request_status = {}
+        self.transfer_infos = {}
+        self.failure_records = {}
+        self.transfer_queues = [FastQueue() for _ in range(workers)]
+        self.release = threading.Event()
+        self.server_socket = Socket()
+        self.at_work = {}
+        self.threads = []
+        for i, queue in enumerate(self.transfer_queues):
+            self.threads.append(threading.Thread(target=self.transfer_worker, args=(queue,),
+                                                 name=f"transfer-{i}", daemon=True))
+        self.start_prefill_thread()
+        for t in self.threads:
+            t.start()
+
+    def start_prefill_thread(self):
+        def bootstrap_thread():
+            while True:
+                self.server_socket.recv_multipart()
+
+        self.threads.append(threading.Thread(target=bootstrap_thread, name="bootstrap", daemon=True))
+
+    def transfer_worker(self, queue):
+        while True:
+            kv_chunk = queue.get()
+            room = kv_chunk.room
+            self.at_work[threading.get_native_id()] = room
+            self.poll_until_done()
+            self.at_work.pop(threading.get_native_id(), None)
+
+    def poll_until_done(self):
+        self.release.wait()
+
+
+class PrefillBootstrapQueue:
+    def __init__(self, kv_manager):
+        self.queue = []
+        self.kv_manager = kv_manager
+
+
+class SchedulerDisaggregationPrefillMixin:
+    def event_loop_normal_disagg_prefill(self):
+        while True:
+            for recv in self.recv_requests():
+                self.handle(recv)
+
+    def event_loop_overlap_disagg_prefill(self):
+        self.event_loop_normal_disagg_prefill()
+
+
+class Scheduler(SchedulerDisaggregationPrefillMixin):
+    def __init__(self, args):
+        self.make_req = LAYOUTS[args.layout]
+        self.waiting_queue = []
+        self.disagg_prefill_inflight_queue = []
+        manager = NixlKVManager(args.workers)
+        self.disagg_prefill_bootstrap_queue = PrefillBootstrapQueue(manager)
+        self.random = random.Random(args.seed)
+        self.requests = 0
+        self.reporter = threading.Thread(target=self.report, daemon=True)
+        self.asked = threading.Event()
+        self.reporter.start()
+        for queue, count, status in ((self.disagg_prefill_bootstrap_queue.queue, args.bootstrap, 1),
+                                     (self.waiting_queue, args.waiting, 2),
+                                     (self.disagg_prefill_inflight_queue, args.inflight, 3)):
+            for _ in range(count):
+                queue.append(self.new_request(status))
+        for i in range(args.busy):
+            self.put_chunk(self.disagg_prefill_inflight_queue[i].bootstrap_room, i)
+
+    # ---- requests ------------------------------------------------------------------------------
+    def new_request(self, status):
+        """Every room ends in 7, so that one which never was can be told."""
+        manager = self.disagg_prefill_bootstrap_queue.kv_manager
+        room = self.random.randrange((1 << 63) // 10) * 10 + 7
+        self.requests += 1
+        manager.request_status[room] = status
+        if status > KVPoll.Bootstrapping:
+            manager.transfer_infos[room] = {"agent-0": TransferInfo(room, "agent-0", 1)}
+        return self.make_req(f"req-{self.requests}-{room}", room, NixlKVSender(manager, room, 8))
+
+    def put_chunk(self, room, chunk):
+        queues = self.disagg_prefill_bootstrap_queue.kv_manager.transfer_queues
+        queues[room % len(queues)].put(TransferKVChunk(room, chunk, True))
+
+    def clear(self, req):
+        manager = self.disagg_prefill_bootstrap_queue.kv_manager
+        manager.request_status.pop(req.bootstrap_room)
+        manager.transfer_infos.pop(req.bootstrap_room, None)
+
+    # ---- commands ------------------------------------------------------------------------------
+    def recv_requests(self):
+        line = sys.stdin.buffer.raw.readline()
+        if not line:
+            os._exit(0)
+        return [json.loads(line)]
+
+    def handle(self, recv):
+        answer = getattr(self, "do_" + recv.pop("do"))(**recv)
+        if answer is not None:
+            print(json.dumps(answer), flush=True)
+
+    def do_tell(self):
+        """What the server holds, in the words of `silentpin py --json`."""
+        manager = self.disagg_prefill_bootstrap_queue.kv_manager
+        queues = {"bootstrap": self.disagg_prefill_bootstrap_queue.queue, "waiting": self.waiting_queue,
+                  "inflight": self.disagg_prefill_inflight_queue}
+        return {"queues": {k: [{"room": str(r.bootstrap_room), "rid": r.rid} for r in q]
+                           for k, q in queues.items()},
+                "status": {str(k): v for k, v in manager.request_status.items()},
+                "at": {str(tid): str(room) for tid, room in manager.at_work.items()},
+                "tids": {t.name: t.native_id for t in threading.enumerate()}}
+
+    def do_stacks(self):
+        self.asked.set()
+
+    def do_lose_status(self):
+        """The first inflight request's entry is gone: it will be held for ever."""
+        room = self.disagg_prefill_inflight_queue[0].bootstrap_room
+        self.disagg_prefill_bootstrap_queue.kv_manager.request_status.pop(room)
+        return {"room": str(room)}
+
+    def do_churn(self, seconds, alive=40):
+        """Requests go their way, all of it, as fast as can be: bootstrap, waiting, forward pass, inflight, gone."""
+        boot, waiting = self.disagg_prefill_bootstrap_queue, self.waiting_queue
+        inflight, status = self.disagg_prefill_inflight_queue, boot.kv_manager.request_status
+        end, forward = time.monotonic() + seconds, []
+        start = self.requests
+        print(json.dumps({"churning": True}), flush=True)
+        while time.monotonic() < end:
+            while len(status) < alive:
+                boot.queue.append(self.new_request(KVPoll.Bootstrapping))
+            ready = boot.queue[:5]
+            boot.queue = boot.queue[5:]
+            for r in ready:
+                status[r.bootstrap_room] = KVPoll.WaitingForInput
+            waiting.extend(ready)
+            inflight.extend(forward)
+            forward = [waiting.pop(0) for _ in range(min(5, len(waiting)))]
+            for r in inflight:
+                status[r.bootstrap_room] = min(KVPoll.Success, status[r.bootstrap_room] + 1)
+            done = [r for r in inflight if status[r.bootstrap_room] == KVPoll.Success]
+            for r in done:
+                self.clear(r)
+            self.disagg_prefill_inflight_queue = inflight = [r for r in inflight if r not in done]
+        inflight.extend(forward)
+        return {"requests": self.requests - start}
+
+    def do_work(self, rounds):
+        """Nothing but Python for a while: how long it took."""
+        start = time.perf_counter()
+        for _ in range(rounds):
+            table = {}
+            for i in range(200):
+                table[i] = [i, str(i)]
+            sum(len(v) for v in table.values())
+        return {"seconds": time.perf_counter() - start}
+
+    def do_exec(self, argv):
+        os.execv(argv[0], argv)
+
+    def do_fork(self):
+        """The child holds what was held, and waits for its end without a thread beside."""
+        pid = os.fork()
+        while pid == 0:
+            time.sleep(3600)
+        return {"pid": pid}
+
+    def do_exit(self):
+        os._exit(0)
+
+    # ---- what the interpreter says of its threads -----------------------------------------------
+    def places(self, others):
+        """Where each thread is; None: one of them runs. A thread that waits for the interpreter lock sleeps too, so
+        only a place that stays the same while the lock is free is where a thread is blocked."""
+        for t in others:
+            with open(f"/proc/self/task/{t.native_id}/stat", encoding="ascii", errors="replace") as f:
+                if f.read().rpartition(")")[2].split()[0] != "S":
+                    return None
+        frames = sys._current_frames()
+        return [(id(frames[t.ident]), frames[t.ident].f_lasti) for t in others]
+
+    def report(self):
+        while True:
+            self.asked.wait()
+            self.asked.clear()
+            others = [t for t in threading.enumerate() if t is not threading.current_thread()]
+            before, same = None, 0
+            while same < 5:
+                now = self.places(others)
+                same = same + 1 if now and now == before else 0
+                before = now
+                time.sleep(0.001)
+            frames, told = sys._current_frames(), {}
+            for t in others:
+                f, told[str(t.native_id)] = frames[t.ident], []
+                while f:
+                    code = f.f_code
+                    told[str(t.native_id)].append([code.co_filename, f.f_lineno, code.co_name,
+                                                   getattr(code, "co_qualname", code.co_name)])
+                    f = f.f_back
+            print(json.dumps(told), flush=True)
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    for name in ("bootstrap", "waiting", "inflight", "busy"):
+        ap.add_argument(f"--{name}", type=int, default=0)
+    ap.add_argument("--workers", type=int, default=2)
+    ap.add_argument("--seed", type=int, default=1)
+    ap.add_argument("--layout", choices=sorted(LAYOUTS), default="combined")
+    scheduler = Scheduler(ap.parse_args())
+    print(json.dumps({"pid": os.getpid()}), flush=True)
+    scheduler.event_loop_normal_disagg_prefill()
+
+
+if __name__ == "__main__":
+    main()
