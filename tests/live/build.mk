@@ -23,3 +23,26 @@ $(LIVE_B)/attach_%: tests/live/attach_%.c tests/live/attach_rig.c $(LIVE_HDRS) $
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS_OWN) -Itests/live $(CFLAGS_OWN) $(CFLAGS) $< tests/live/attach_rig.c \
 		$(B)/libsilentpin.a $(LIBS) -lcmocka -o $@
+
+# An interpreter that is not the python3 program: from the shared libpython, and stripped with libpython linked in
+# (no dynamic symbol of it is left); and programs that claim to be a version that cannot be read.
+LIVE_PYCONFIG ?= /usr/bin/python3-config
+LIVE_PYFLAGS = $(shell $(LIVE_PYCONFIG) --includes) -O2 -Wall -Wextra -Werror
+LIVE_FAKES := $(LIVE_B)/py_fake_3.99 $(LIVE_B)/py_fake_3.14 $(LIVE_B)/py_fake_3.13t
+
+targets: $(LIVE_B)/py_embed $(LIVE_B)/py_embed_static $(LIVE_FAKES)
+
+$(LIVE_B)/py_embed: tests/live/targets/py_embed.c
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LIVE_PYFLAGS) $< $$($(LIVE_PYCONFIG) --ldflags --embed) -o $@
+$(LIVE_B)/py_embed_static: tests/live/targets/py_embed.c
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LIVE_PYFLAGS) $< $$($(LIVE_PYCONFIG) --ldflags --embed | sed 's/-lpython/-l:libpython/;s/\(libpython[0-9.]*\)/\1.a/') \
+		-lz -lexpat -lutil -no-pie -s -o $@
+$(LIVE_B)/py_fake_3.%: tests/live/targets/py_fake.c
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -Wall -Wextra -Werror -rdynamic -s -DFAKE_VERSION=$$(printf 0x03%02x00f0 $(*:t=)) \
+		-DFAKE_FREE_THREADED=$(if $(findstring t,$*),1,0) $< -o $@
