@@ -118,7 +118,7 @@ static const struct {
 	 "    libraries: {l: {file: a}, l: {file: b}}\n",
 	 "5:31", "a second time"},
 	{HEAD, "3:5", "no \"probes\""},
-	{HEAD "    python: {}\n", "6:5", "unknown key \"python\""},
+	{HEAD "    pythn: {}\n", "6:5", "did you mean \"python\"?"},
 	{HEAD "    prboes: []\n", "6:5", "did you mean \"probes\"?"},
 	{HEAD "    match: {comm: x}\n", "6:13", "use cmdline"},
 	{HEAD "    match: {}\n", "6:12", "no \"cmdline\""},

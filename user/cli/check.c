@@ -156,6 +156,83 @@ static void print_probe(const struct profile *p, const struct profile_probe *pro
 	print_matches(probe);
 }
 
+static void print_alts(const char *what, const struct py_alts *alts)
+{
+	char text[600];
+
+	for (int i = 0; i < alts->n; i++) {
+		py_query_print(&alts->query[i], text, sizeof(text));
+		printf("      %-10s %s%s\n", i ? "" : what, i ? "or " : "", text);
+	}
+}
+
+static void print_paths(const char *what, const struct py_path *path, int n)
+{
+	char text[300];
+
+	for (int i = 0; i < n; i++) {
+		py_path_print(&path[i], text, sizeof(text));
+		printf("%s %s", i ? " or" : what, text);
+	}
+}
+
+static void print_thread(const struct py_thread_spec *t)
+{
+	char text[600];
+
+	printf("      %-10s a thread in %s", t->role == PY_THREAD_WORKER ? "worker" : "bootstrap",
+	       t->frame);
+	print_paths(", at work on", t->busy, t->nbusy);
+	if (t->idle[0])
+		printf(" unless in %s", t->idle);
+	print_paths(", serves", t->serves, t->nserves);
+	printf("\n");
+	for (int i = 0; i < t->behind.n; i++) {
+		py_query_print(&t->behind.query[i], text, sizeof(text));
+		printf("%17s%s%s\n", "", i ? "or " : "behind it: ", text);
+	}
+}
+
+static void print_states(const struct profile_python *py)
+{
+	const struct {
+		const char *name;
+		int64_t value;
+	} states[] = {{"failed", py->states.failed},
+		      {"bootstrap", py->states.bootstrap},
+		      {"ready", py->states.ready},
+		      {"moving", py->states.moving},
+		      {"done", py->states.done}};
+	const char *before = "      states    ";
+
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		if (states[i].value == PY_STATE_UNSET)
+			continue;
+		printf("%s %s %" PRId64, before, states[i].name, states[i].value);
+		before = ",";
+	}
+	if (*before == ',')
+		printf("\n");
+}
+
+/* The server's own view: what is looked for in its objects. */
+static void print_python(const struct profile_python *py)
+{
+	printf("\n    PYTHON\n");
+	for (int i = 0; i < py->nroots; i++)
+		printf("      %-10s %s%s of a frame %s%s%s\n", i ? "" : "root", i ? "or " : "",
+		       py->root[i].local, py->root[i].frame, py->root[i].type[0] ? ", a " : "",
+		       py->root[i].type);
+	for (int i = 0; i < py->nqueues; i++)
+		print_alts(py->queue[i].name, &py->queue[i].alts);
+	print_alts("status", &py->status);
+	print_alts("announced", &py->announced);
+	print_alts("backlog", &py->backlog);
+	print_states(py);
+	for (int i = 0; i < py->nthreads; i++)
+		print_thread(&py->thread[i]);
+}
+
 static void print_profile(const struct profile *p)
 {
 	printf("\nprofile %s\n", p->name);
@@ -163,6 +240,8 @@ static void print_profile(const struct profile *p)
 	printf("\n    %-14s %-8s %-6s %s\n", "PROBE", "LIBRARY", "ON", "SYMBOL");
 	for (int i = 0; i < p->nprobes; i++)
 		print_probe(p, &p->probes[i]);
+	if (p->python)
+		print_python(p->python);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

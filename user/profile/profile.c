@@ -42,7 +42,7 @@ static int read_probes(const struct reader *r, const struct ynode *list)
 static int read_profile(struct reader *r, const struct ynode *map)
 {
 	static const char *const keys[] = {"name",   "match",     "room",   "stages", "done",
-					   "status", "libraries", "probes", NULL};
+					   "status", "libraries", "probes", "python", NULL};
 	struct ynode *n;
 	const char *name;
 	int rc = need_map(r, map, "a profile");
@@ -62,6 +62,9 @@ static int read_profile(struct reader *r, const struct ynode *map)
 		rc = need_key(r, map, "the profile", "probes", &n);
 	if (!rc)
 		rc = read_probes(r, n);
+	n = ynode_get(map, "python");
+	if (!rc && n)
+		rc = read_python(r, n);
 	return rc;
 }
 
@@ -168,6 +171,7 @@ void profile_clear(struct profile *p)
 			free(p->status.names[i].text);
 	free(p->status.names);
 	free(p->match_cmdline);
+	free(p->python);
 	free(p->name);
 }
 

@@ -47,6 +47,7 @@ bool number_parse(const char *text, int64_t *out); /* the whole text, decimal or
 int read_settings(const struct reader *r, const struct ynode *map); /* all but the probes */
 int read_probe(const struct reader *r, const struct ynode *map, struct profile_probe *p);
 int read_args(const struct reader *r, const struct ynode *list, struct profile_probe *p);
+int read_python(const struct reader *r, const struct ynode *map); /* `python:` */
 /* `event:` of a probe or of an alternative: ev holds the inherited one on entry. */
 int read_event(const struct reader *r, const struct ynode *map, struct evt_spec *ev);
 int read_match(const struct reader *r, const struct ynode *n, struct profile_probe *p);
@@ -61,6 +62,16 @@ void probe_clear(struct profile_probe *p);
 
 int arg_by_name(const struct profile_probe *p, const char *name); /* -1: none */
 const char *pattern_shape_name(enum pat_shape shape);
+
+/* ---- `python:`, paths (pypath.c) --------------------------------------------------------------
+ */
+/* "queue._buf[*]": a local variable, then steps; at most one object, no [*] or {}. */
+int read_py_path(const struct reader *r, const struct ynode *n, const char *what,
+		 struct py_path *out);
+/* "PATH -> {FIELD: PATH, ...}" with the fields of the list; needed: bits 1 << enum py_what. The
+ * short form PATH.NAME stands for PATH -> {room: NAME}. */
+int read_py_query(const struct reader *r, const struct ynode *n, const char *what, unsigned allowed,
+		  unsigned needed, struct py_query *out);
 
 /* ---- fetch types ------------------------------------------------------------------------------
  */

@@ -8,6 +8,7 @@
 #define SP_PROFILE_PYTHON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define PY_NAME_MAX    64
@@ -83,9 +84,11 @@ struct py_thread_spec {
 	/* worker: */
 	char idle[PY_NAME_MAX]; /* glob: when a frame called by this one is named so, the thread
 				   waits for work, whatever `busy` still holds; "" none */
-	struct py_path busy;    /* the room it works on, from a local; head "" not declared */
-	struct py_path serves;  /* the queue object it takes from: its address */
-	struct py_query behind; /* rooms that wait for it (field room); path.head "" not declared */
+	/* The room it works on and the queue object it takes from (its address), each from a local:
+	 * alternatives, the first that exists. n 0: not declared. */
+	struct py_path busy[PY_MAX_ALTS], serves[PY_MAX_ALTS];
+	int nbusy, nserves;
+	struct py_alts behind; /* rooms that wait for it (field room) */
 	int line, col;
 };
 
@@ -96,7 +99,7 @@ struct profile_python {
 	struct {
 		char name[16]; /* contains "bootstrap", "waiting" or "inflight" */
 		struct py_alts alts;
-	} queue[PY_MAX_QUEUES];
+	} queue[PY_MAX_QUEUES]; /* in the order in which a request passes through them */
 	int nqueues;
 	struct py_alts status;    /* {room, status}: the status table */
 	struct py_alts announced; /* {room, seen, need}: peers that announced, may be absent */
@@ -111,6 +114,11 @@ struct profile_python {
 	int nthreads;
 	int line, col;
 };
+
+/* As they were written: "self.q[*] -> {room: bootstrap_room}". At most len - 1 bytes. */
+void py_path_print(const struct py_path *p, char *buf, size_t len);
+void py_query_print(const struct py_query *q, char *buf, size_t len);
+const char *py_what_name(enum py_what what); /* "room" */
 
 /* Is v the value of a state? false when that is not declared. */
 static inline bool py_state_is(int64_t state, int64_t v)
