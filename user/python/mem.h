@@ -26,6 +26,7 @@ struct pymem {
 	/* Read n spans; each span's rc says how it went. 0, or -errno when no read at all is
 	 * possible any more: -ESRCH (gone), -EPERM (rights). */
 	int (*readv)(void *ctx, struct pymem_span *span, size_t n);
+	void (*close)(struct pymem *m);
 	void *ctx;
 	uint64_t bytes_left, reads_left; /* the budget: spans and their bytes */
 	uint64_t bytes, reads, calls;    /* used so far, for -v: calls into the kernel */
@@ -35,6 +36,8 @@ struct pymem {
 int pymem_read(struct pymem *m, uint64_t addr, void *buf, size_t len);
 int pymem_readv(struct pymem *m, struct pymem_span *span, size_t n);
 int pymem_u64(struct pymem *m, uint64_t addr, uint64_t *v);
+/* A C string, cut to len - 1 bytes; never reads past the page it ends in. */
+int pymem_cstr(struct pymem *m, uint64_t addr, char *buf, size_t len);
 /* Start a new snapshot's budget. 0: the defaults, 256 MiB and 4 million spans. */
 void pymem_budget(struct pymem *m, uint64_t bytes, uint64_t reads);
 

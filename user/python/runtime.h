@@ -30,7 +30,7 @@ struct py_layout {
 		uint16_t interpreters_head;
 	} runtime;
 	struct {
-		uint16_t next, threads_head, modules;
+		uint16_t next, threads_head, modules, sysdict;
 	} interp;
 	struct {
 		uint16_t next, interp, cframe, frame, thread_id, native_id;
@@ -41,6 +41,7 @@ struct py_layout {
 	} frame; /* lasti: instruction pointer, or for 3.10 the index (f_lasti) */
 	struct {
 		uint16_t name, qualname, filename, firstlineno, linetable, localnames, code_start;
+		uint16_t cellvars, freevars; /* 3.10: names of the cells behind the locals */
 	} code;
 	struct {
 		uint16_t ascii_data, compact_data;
@@ -56,8 +57,12 @@ struct py_runtime {
 	struct pymem *mem;    /* not owned */
 	struct py_layout lay; /* a copy, corrected by the debug offsets of 3.13 */
 	uint64_t addr;        /* of _PyRuntime in the target */
-	char version[32];     /* "3.11.2" */
-	char file[256];       /* the file that holds the interpreter, for people */
+	/* Exact built-in types, which live as long as the process; 0: not met yet. */
+	struct {
+		uint64_t code, int_, str, dict;
+	} type;
+	char version[32]; /* "3.11.2" */
+	char file[256];   /* the file that holds the interpreter, for people */
 };
 
 /*

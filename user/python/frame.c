@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Interpreters -> threads -> frames. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "python/raw.h"
+#include "python/threads.h"
+#include "util/cleanup.h"
+
+#define FRAME_RAW 128 /* all fields before the locals, of every version but 3.10's lie in this */
+#define SKIPS_MAX 64  /* entry frames between two Python frames */
+
+/* Words of a thread that are looked at, and the rest of the list. */
+struct walk {
+	struct py_runtime *rt;
+	struct py_threads *out;
+	struct py_ident *id;
+	size_t cap;
+};
+
+static uint64_t word(const uint8_t *raw, size_t offset)
+{
+	uint64_t v;
+
+	memcpy(&v, raw + offset, sizeof(v));
+	return v;
+}
+
+static int top_frame(struct py_runtime *rt, uint64_t thread, uint64_t *frame)
+{
+	const struct py_layout *l = &rt->lay;
+	uint64_t cframe;
+	int err;
+
+	if (l->thread.cframe == PY_NO_OFFSET)
+		return pymem_u64(rt->mem, thread + l->thread.frame, frame);
+	err = pymem_u64(rt->mem, thread + l->thread.cframe, &cframe);
+	if (!err && !cframe)
+		return -EAGAIN;
+	return err ? err : pymem_u64(rt->mem, cframe + l->cframe_frame, frame);
+}
+
+/* -EAGAIN: whatever this is, it is no code object. */
+static int check_code(struct py_runtime *rt, uint64_t code)
+{
+	struct py_typeinfo ti;
+	uint64_t type;
+	char name[8];
+	int err = pymem_u64(rt->mem, code + PY_OB_TYPE, &type);
+
+	if (err)
+		return err;
+	if (rt->type.code)
+		return type == rt->type.code ? 0 : -EAGAIN;
+	err = py_typeinfo(rt, type, &ti);
+	if (!err)
+		err = py_typename(rt, &ti, name, sizeof(name));
+	if (err)
+		return err;
+	if (strcmp(name, "code") != 0)
+		return -EAGAIN;
+	rt->type.code = type;
+	return 0;
+}
+
+static int read_frame(struct py_runtime *rt, uint64_t addr, struct py_frame *f, uint64_t *back,
+		      uint8_t *owner)
+{
+	const struct py_layout *l = &rt->lay;
+	uint8_t raw[FRAME_RAW];
+	size_t len = l->frame.locals < FRAME_RAW ? l->frame.locals : FRAME_RAW;
+	int err = pymem_read(rt->mem, addr, raw, len);
+
+	if (err)
+		return err;
+	f->addr = addr;
+	f->code = word(raw, l->frame.code);
+	f->locals = addr + l->frame.locals;
+	f->lasti = word(raw, l->frame.lasti);
+	if (l->minor == 10) /* an int */
+		f->lasti &= UINT32_MAX;
+	*back = word(raw, l->frame.back);
+	*owner = l->frame.owner == PY_NO_OFFSET ? 0 : raw[l->frame.owner];
+	return 0;
+}
+
+/* Frames of one thread into f; -EAGAIN, -EFAULT: it moved. */
+static int read_stack(struct py_runtime *rt, uint64_t thread, struct py_frame *f, int *n)
+{
+	int skipped = 0, err;
+	uint64_t at;
+
+	*n = 0;
+	err = top_frame(rt, thread, &at);
+	while (!err && at && *n < PY_FRAMES_MAX) {
+		uint64_t back;
+		uint8_t owner;
+
+		err = read_frame(rt, at, &f[*n], &back, &owner);
+		if (err)
+			break;
+		if (rt->lay.owner_skip && owner == rt->lay.owner_skip) {
+			if (++skipped > SKIPS_MAX + *n)
+				return -EAGAIN;
+		} else {
+			err = check_code(rt, f[*n].code);
+			*n += !err;
+		}
+		at = back;
+	}
+	return err;
+}
+
+/* A thread that calls and returns all the time: only what was cut in the middle is tried again. */
+static int add_stack(struct walk *w, struct py_thread *t)
+{
+	__free struct py_frame *f = malloc(sizeof(*f) * (PY_FRAMES_MAX + 1));
+	int err = -EAGAIN;
+
+	if (!f)
+		return -ENOMEM;
+	for (int i = 0; i < 2 * PY_TRIES && py_torn(err); i++)
+		err = read_stack(w->rt, t->addr, f, &t->nframes);
+	if (err || !t->nframes)
+		return err;
+	t->frame = malloc(sizeof(*f) * (size_t)t->nframes);
+	if (!t->frame)
+		return -ENOMEM;
+	memcpy(t->frame, f, sizeof(*f) * (size_t)t->nframes);
+	return 0;
+}
+
+static int grow(struct walk *w)
+{
+	size_t cap = w->cap ? w->cap * 2 : 64;
+	struct py_thread *t;
+	struct py_ident *id;
+
+	if (w->out->n >= PY_THREADS_MAX)
+		return -E2BIG;
+	if (w->out->n < w->cap)
+		return 0;
+	t = realloc(w->out->t, cap * sizeof(*t));
+	if (t)
+		w->out->t = t;
+	id = realloc(w->id, cap * sizeof(*id));
+	if (id)
+		w->id = id;
+	if (!t || !id)
+		return -ENOMEM;
+	w->cap = cap;
+	return 0;
+}
+
+static int add_thread(struct walk *w, uint64_t interp, uint64_t addr, uint64_t *next)
+{
+	const struct py_layout *l = &w->rt->lay;
+	struct py_thread *t;
+	struct py_ident *id;
+	uint64_t back;
+	struct pymem_span span[4];
+	int err = grow(w);
+
+	if (err)
+		return err;
+	t = &w->out->t[w->out->n];
+	id = &w->id[w->out->n];
+	memset(t, 0, sizeof(*t));
+	memset(id, 0, sizeof(*id));
+	t->addr = addr;
+	span[0] = py_span(addr + l->thread.interp, &back, sizeof(back));
+	span[1] = py_span(addr + l->thread.next, next, sizeof(*next));
+	span[2] = py_span(addr + l->thread.thread_id, &id->pthread, sizeof(id->pthread));
+	span[3] = py_span(addr + l->thread.native_id, &id->native, sizeof(id->native));
+	err = py_readv(w->rt, span, l->thread.native_id == PY_NO_OFFSET ? 3 : 4);
+	if (err)
+		return err;
+	if (back != interp)
+		return -EAGAIN; /* it has gone, and its memory serves something else */
+	w->out->n++;
+	return 0;
+}
+
+/* The list has the newest thread first. */
+static void reverse(struct walk *w, size_t from)
+{
+	for (size_t i = from, j = w->out->n; i + 1 < j; i++) {
+		struct py_thread t = w->out->t[i];
+		struct py_ident id = w->id[i];
+
+		j--;
+		w->out->t[i] = w->out->t[j];
+		w->out->t[j] = t;
+		w->id[i] = w->id[j];
+		w->id[j] = id;
+	}
+}
+
+static int add_interp(struct walk *w, uint64_t interp, uint64_t *next)
+{
+	const struct py_layout *l = &w->rt->lay;
+	size_t from = w->out->n;
+	uint64_t at, head, again;
+	int err = pymem_u64(w->rt->mem, interp + l->interp.next, next);
+
+	if (!err)
+		err = pymem_u64(w->rt->mem, interp + l->interp.threads_head, &head);
+	for (at = err ? 0 : head; at && !err;)
+		err = add_thread(w, interp, at, &at);
+	if (err)
+		return err;
+	err = pymem_u64(w->rt->mem, interp + l->interp.threads_head, &again);
+	if (!err && again != head)
+		err = -EAGAIN; /* started or ended meanwhile */
+	reverse(w, from);
+	return err;
+}
+
+static int walk_all(struct walk *w)
+{
+	uint64_t interp, next;
+	int err =
+		pymem_u64(w->rt->mem, w->rt->addr + w->rt->lay.runtime.interpreters_head, &interp);
+	size_t from = 0;
+
+	if (!err && !interp)
+		err = -EAGAIN;
+	for (int i = 0; interp && !err; i++) {
+		if (i >= PY_INTERPS_MAX)
+			return -E2BIG;
+		from = w->out->n;
+		err = add_interp(w, interp, &next);
+		/* The newest interpreter is first, too. */
+		for (size_t n = w->out->n - from, k = 0; !err && from && k < n; k++) {
+			struct py_thread t = w->out->t[w->out->n - 1];
+			struct py_ident id = w->id[w->out->n - 1];
+
+			memmove(w->out->t + 1, w->out->t, (w->out->n - 1) * sizeof(t));
+			memmove(w->id + 1, w->id, (w->out->n - 1) * sizeof(id));
+			w->out->t[0] = t;
+			w->id[0] = id;
+		}
+		interp = next;
+	}
+	for (size_t i = 0; i < w->out->n && !err; i++)
+		err = add_stack(w, &w->out->t[i]);
+	return err;
+}
+
+int py_threads(struct py_runtime *rt, pid_t pid, bool names, struct py_threads *out)
+{
+	int err = -EAGAIN;
+
+	memset(out, 0, sizeof(*out));
+	for (int i = 0; i < PY_TRIES && py_torn(err); i++) {
+		struct walk w = {.rt = rt, .out = out};
+
+		py_threads_free(out);
+		err = walk_all(&w);
+		if (!err)
+			err = py_tids(rt, pid, w.id, out);
+		if (!err && names)
+			py_names(rt, pid, w.id, out);
+		free(w.id);
+	}
+	if (err)
+		py_threads_free(out);
+	/* Garbage where a frame was is a torn stack as well. */
+	return err == -EFAULT ? -EAGAIN : err;
+}
+
+void py_threads_free(struct py_threads *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		free(t->t[i].frame);
+	free(t->t);
+	memset(t, 0, sizeof(*t));
+}
