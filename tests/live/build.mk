@@ -24,6 +24,12 @@ $(LIVE_B)/attach_%: tests/live/attach_%.c tests/live/attach_rig.c $(LIVE_HDRS) $
 	$(Q)$(CC) $(CPPFLAGS_OWN) -Itests/live $(CFLAGS_OWN) $(CFLAGS) $< tests/live/attach_rig.c \
 		$(B)/libsilentpin.a $(LIBS) -lcmocka -o $@
 
+targets: $(LIVE_B)/pydump
+$(LIVE_B)/pydump: tests/live/pydump.c $(B)/libsilentpin.a
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_OWN) $(CFLAGS_OWN) $(CFLAGS) $< $(B)/libsilentpin.a $(LIBS) -o $@
+
 # An interpreter that is not the python3 program: from the shared libpython, and stripped with libpython linked in
 # (no dynamic symbol of it is left); and programs that claim to be a version that cannot be read.
 LIVE_PYCONFIG ?= /usr/bin/python3-config
