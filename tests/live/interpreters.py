@@ -63,13 +63,11 @@ def _ask(path):
 
 @functools.lru_cache(maxsize=None)
 def every():
-    """All CPythons found from 3.10 on, whatever silentpin can do with them."""
+    """All CPythons found, whatever silentpin can do with them."""
     found = {}
     for told in map(_ask, _candidates()):
         if told and told["kind"] == "CPython":
-            one = Interpreter(told)
-            if one.minor >= SUPPORTED[0]:
-                found.setdefault(one.path, one)
+            found.setdefault(told["path"], Interpreter(told))
     return tuple(found.values())
 
 
