@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pydump PID --frame GLOB --local NAME [--attrs A,B,...] [--repeat N]
+ * pydump PID --frame GLOB --local NAME [--attrs A,B,...] [--repeat N] [--once]
  *
  * What user/python/ reads of a local variable of a live Python frame, as one line of JSON each
  * time: an int is {"!int": "5"}, a string a string, None null, a list an array, others {"!tuple":
@@ -30,6 +30,7 @@ struct dump {
 	struct py_runtime rt;
 	char *attr[ATTRS_MAX];
 	int nattrs;
+	bool once;
 	int gone; /* -errno: nothing can be read any more */
 };
 
@@ -87,8 +88,9 @@ static json_t *elements_once(struct dump *d, uint64_t obj, int depth, int *err)
 	*err = py_elements(&d->rt, obj, &now, &n, 0);
 	for (size_t i = 0; !*err && i < n; i++)
 		json_array_append_new(list, show(d, now[i], depth + 1));
-	if (!*err)
-		*err = py_elements(&d->rt, obj, &then, &m, 0);
+	if (*err || d->once)
+		return list;
+	*err = py_elements(&d->rt, obj, &then, &m, 0);
 	if (!*err && (n != m || (n && memcmp(now, then, n * sizeof(*now)) != 0)))
 		*err = -EAGAIN;
 	return list;
@@ -104,8 +106,9 @@ static json_t *entries_once(struct dump *d, uint64_t obj, int depth, int *err)
 	for (size_t i = 0; !*err && i < n; i++)
 		json_array_append_new(list, json_pack("[o,o]", show(d, now[i].key, depth + 1),
 						      show(d, now[i].value, depth + 1)));
-	if (!*err)
-		*err = py_entries(&d->rt, obj, &then, &m, 0);
+	if (*err || d->once)
+		return list;
+	*err = py_entries(&d->rt, obj, &then, &m, 0);
 	if (!*err && (n != m || (n && memcmp(now, then, n * sizeof(*now)) != 0)))
 		*err = -EAGAIN;
 	return list;
@@ -122,15 +125,13 @@ static json_t *attrs_once(struct dump *d, uint64_t obj, int depth, int *err)
 		*err = py_attr(&d->rt, obj, d->attr[i], &value);
 		if (!*err)
 			json_object_set_new(all, d->attr[i], show(d, value, depth + 1));
-		if (!*err)
+		if (!*err && !d->once) {
 			*err = py_attr(&d->rt, obj, d->attr[i], &again);
-		else if (*err == -ENODATA)
+			if (*err == -ENODATA || (!*err && again != value))
+				*err = -EAGAIN;
+		} else if (*err == -ENODATA) {
 			*err = 0;
-		else
-			continue;
-		if (*err == -ENODATA ||
-		    (!*err && json_object_get(all, d->attr[i]) && again != value))
-			*err = -EAGAIN;
+		}
 	}
 	return all;
 }
@@ -235,11 +236,10 @@ static int dump_repeatedly(struct dump *d, uint64_t obj, long repeat)
 static int parse(int argc, char **argv, struct dump *d, const char **frame, const char **local,
 		 long *repeat)
 {
-	static const struct option opts[] = {{"frame", required_argument, NULL, 'f'},
-					     {"local", required_argument, NULL, 'l'},
-					     {"attrs", required_argument, NULL, 'a'},
-					     {"repeat", required_argument, NULL, 'r'},
-					     {0}};
+	static const struct option opts[] = {
+		{"frame", required_argument, NULL, 'f'}, {"local", required_argument, NULL, 'l'},
+		{"attrs", required_argument, NULL, 'a'}, {"repeat", required_argument, NULL, 'r'},
+		{"once", no_argument, NULL, 'o'},        {0}};
 	char *name, *save = NULL;
 	int c;
 
@@ -250,6 +250,8 @@ static int parse(int argc, char **argv, struct dump *d, const char **frame, cons
 			*local = optarg;
 		else if (c == 'r')
 			*repeat = atol(optarg);
+		else if (c == 'o')
+			d->once = true;
 		else if (c != 'a')
 			return -EINVAL;
 		else
@@ -272,8 +274,8 @@ int main(int argc, char **argv)
 	int err;
 
 	if (parse(argc, argv, &d, &frame, &local, &repeat)) {
-		fprintf(stderr,
-			"usage: pydump PID --frame GLOB --local NAME [--attrs A,B] [--repeat N]\n");
+		fprintf(stderr, "usage: pydump PID --frame GLOB --local NAME [--attrs A,B] "
+				"[--repeat N] [--once]\n");
 		return 2;
 	}
 	pid = (pid_t)atol(argv[optind]);

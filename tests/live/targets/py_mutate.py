@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers that threads change as fast as they can: local variable `everything` of Keeper.hold, a tuple of
-(list, dict, deque, instance, slots, list of requests).
+"""Containers that threads change as fast as they can: local variables `rows` (list), `table` (dict), `line` (deque),
+`plain`, `slots` (instances) and `queue` (list of requests) of Keeper.hold.
 
 Whatever is ever put into a container carries its tag: an int is tag << 40 | sequence, a string says so in
 words. All ints are of one size, so that the memory of one that is let go is soon another's, with another tag:
@@ -51,7 +51,7 @@ def change_list(rows, new, rnd, count):
             rows.pop(0)
         elif what == 10:
             rows.sort(key=lambda x: x * 7919 % 1009)
-        elif len(rows) > 300:
+        elif len(rows) > 100:
             del rows[5:]
         count[0] += 1
 
@@ -66,7 +66,7 @@ def change_dict(table, new, rnd, count):
             table[next(iter(table))] = v
         elif what < 11 and table:
             table.popitem() if what == 8 else table.pop(next(iter(table)))
-        elif len(table) > 400:
+        elif len(table) > 60:
             table.clear()
         count[0] += 1
 
@@ -84,7 +84,7 @@ def change_deque(line, new, rnd, count):
             line.popleft()
         elif what == 10:
             line.rotate(rnd.randrange(-70, 70))
-        elif len(line) > 250:
+        elif len(line) > 150:
             line.clear()
         count[0] += 1
 
@@ -118,7 +118,7 @@ def change_requests(queue, new, rnd, count):
     """As a server does: a new list without those that are done takes the old one's place, in place."""
     for v in new:
         queue.append(Req(v))
-        if len(queue) > 40:
+        if len(queue) > 12:
             queue[:] = [r for r in queue if rnd.randrange(2)]
         elif queue and v % 3 == 0:
             queue.pop(0)
@@ -127,13 +127,13 @@ def change_requests(queue, new, rnd, count):
 
 class Keeper:
     def hold(self, seed):
-        everything = ([], {}, collections.deque(), Plain(), Slots(), [])
-        change = (change_list, change_dict, change_deque, change_attrs, change_slots, change_requests)
-        tags = ("list", "key", "deque", "attr", "slot", "room")
-        counts = [[0] for _ in change]
-        for i, do in enumerate(change):
-            threading.Thread(target=do, daemon=True, args=(
-                everything[i], numbers(TAGS[tags[i]]), random.Random(seed + i), counts[i])).start()
+        rows, table, line, plain, slots, queue = [], {}, collections.deque(), Plain(), Slots(), []
+        work = ((rows, change_list, "list"), (table, change_dict, "key"), (line, change_deque, "deque"),
+                (plain, change_attrs, "attr"), (slots, change_slots, "slot"), (queue, change_requests, "room"))
+        counts = [[0] for _ in work]
+        for i, (thing, change, tag) in enumerate(work):
+            threading.Thread(target=change, daemon=True, args=(
+                thing, numbers(TAGS[tag]), random.Random(seed + i), counts[i])).start()
         print("ready", flush=True)
         for _ in sys.stdin:
             print(*(c[0] for c in counts), flush=True)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers read while threads change them as fast as they can. Each read is told apart by what it says that
+was never so: nothing that was never in a container may be read twice in a row, the same both times.
+
+20 s in all, shared by the interpreters; SILENTPIN_TEST_LONG=1: 20 s for each. The rates of single wrong reads
+and of reads given up as unstable are printed.
+"""
+import json
+import os
+import subprocess
+import time
+import unittest
+
+import interpreters
+import sp
+from pyrig import MUTATE, PYDUMP, Sched, Target, normal, py_json
+
+SECONDS = 20.0 if os.environ.get("SILENTPIN_TEST_LONG") == "1" else 20.0 / max(
+    1, len(interpreters.supported()))
+SLICE = SECONDS * 0.8 / 6  # for each container; the rest for the scheduler
+TAGS = {"list": 1, "key": 2, "value": 3, "deque": 4, "attr": 5, "slot": 6, "room": 7}
+# local variable -> (what it is, attributes to ask for)
+WHAT = {"rows": ("list", "x"), "table": ("dict", "x"), "line": ("deque", "x"),
+        "plain": ("attributes", ",".join(f"a{i}" for i in range(24))),
+        "slots": ("slots", ",".join(f"s{i}" for i in range(8))),
+        "queue": ("requests", "rid,bootstrap_room,status")}
+
+
+def setUpModule():
+    interpreters.tell()
+
+
+def tagged(v, tag):
+    return list(v) == ["int"] and int(v["int"]) >> 40 == TAGS[tag]
+
+
+def request(v):
+    """A request is whole: room and rid belong together."""
+    a = v.get("attrs", {})
+    return (v.get("obj") == "Req" and set(a) <= {"rid", "bootstrap_room", "status"}
+            and ("bootstrap_room" not in a or (tagged(a["bootstrap_room"], "room")
+                                               and a.get("rid") == {"str": f"rid-{a['bootstrap_room']['int']}"}))
+            and a.get("status", {"none": 1}) == {"none": 1})
+
+
+def attributes(v, tag, kind, letter):
+    return v.get("obj") == kind and all(n[0] == letter and n[1:].isdigit() and tagged(x, tag)
+                                        for n, x in v["attrs"].items())
+
+
+RIGHT = {
+    "list": lambda v: all(tagged(x, "list") for x in v["list"]),
+    "dict": lambda v: all(tagged(k, "key") and tagged(x, "value") for k, x in v["dict"]),
+    "deque": lambda v: all(tagged(x, "deque") for x in v["deque"]),
+    "attributes": lambda v: attributes(v, "attr", "Plain", "a"),
+    "slots": lambda v: attributes(v, "slot", "Slots", "s"),
+    "requests": lambda v: all(request(x) for x in v["list"]),
+}
+
+
+def given_up(v):
+    """Does a value say of itself, or of a part, that it could not be read?"""
+    if isinstance(v, dict):
+        return "!unstable" in v or "refused" in v or any(given_up(x) for x in v.values())
+    return isinstance(v, list) and any(given_up(x) for x in v)
+
+
+class Reads:
+    """What consecutive reads of one container said."""
+
+    def __init__(self, name):
+        self.name = name
+        self.reads = self.unstable = self.wrong = self.changed = 0
+        self.last, self.twice = None, []
+
+    def add(self, v):
+        self.reads += 1
+        if given_up(v):
+            self.unstable += 1
+            return
+        wrong = not RIGHT[self.name](v)
+        self.wrong += wrong
+        if self.last is not None and v != self.last:
+            self.changed += 1
+        if wrong and v == self.last:
+            self.twice.append(json.dumps(v)[:300])
+        self.last = v
+
+    def tell(self):
+        return (f"{self.reads} reads, wrong {100 * self.wrong / self.reads:.2f} %, unstable "
+                f"{100 * self.unstable / self.reads:.1f} %")
+
+
+@interpreters.for_each_interpreter
+class Mutation(unittest.TestCase):
+    def each_containers(self, py):
+        with Target(py, MUTATE) as target:
+            self.assertEqual(target.line(), "ready\n")
+            for i, (local, (name, attrs)) in enumerate(WHAT.items()):
+                before = int(target.say().line().split()[i])
+                once = self.read(target.pid, local, attrs, Reads(name), SLICE / 4, "--once")
+                reads = self.read(target.pid, local, attrs, Reads(name), SLICE * 3 / 4)
+                changes = int(target.say().line().split()[i]) - before
+                print(f"mutation {py.version} {name}: {changes / SLICE:.0f} changes/s, {reads.tell()}; without the "
+                      f"second look {once.tell()}", flush=True)
+                self.assertEqual(reads.twice, [], f"{name}: wrong, and the same twice")
+                # enough of them, it did change under the reader's eyes, and was not always given up
+                self.assertGreater(reads.reads, 30 / sp.SLOW, name)
+                self.assertGreater(reads.changed, 3, name)
+
+    def read(self, pid, local, attrs, reads, seconds, *more):
+        dump = subprocess.Popen([PYDUMP, str(pid), "--frame", "*Keeper.hold", "--local", local, "--attrs", attrs,
+                                 "--repeat", "1000000000", *more], stdout=subprocess.PIPE, text=True,
+                                stdin=subprocess.DEVNULL)
+        try:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                line = dump.stdout.readline()
+                self.assertTrue(line, "pydump has ended")
+                reads.add(normal(json.loads(line)))
+            return reads
+        finally:
+            dump.kill()
+            dump.wait()
+            dump.stdout.close()
+
+    def each_scheduler(self, py):
+        """A scheduler whose requests go their way as fast as can be: `silentpin py` shows no room that never was,
+        and no request with another's name."""
+        with Sched(py) as target:
+            self.assertEqual(target.ask("churn", seconds=SECONDS / 5), {"churning": True})
+            end, shown, unstable, wrong, last = time.monotonic() + SECONDS / 5 - 0.3, 0, 0, 0, set()
+            while time.monotonic() < end:
+                told = py_json(target.pid)
+                requests = {(r["room"], r["rid"]) for q in told["queues"].values() for r in q}
+                bad = {r for r in requests if r[0][-1] != "7" or r[1].split("-")[2] != r[0]}
+                bad |= {(room, "") for room, v in told["status"].items() if room[-1] != "7" or not 0 <= v <= 4}
+                self.assertFalse(bad & last, "wrong, and the same twice")
+                shown, wrong, last = shown + 1, wrong + bool(bad), bad
+                unstable += not told["stable"]
+            done = json.loads(target.line())
+        print(f"mutation {py.version} scheduler: {done['requests']} requests, {shown} snapshots, {wrong} with a "
+              f"wrong room, {unstable} unstable", flush=True)
+        self.assertGreater(shown, 3 / sp.SLOW)
+
+
+if __name__ == "__main__":
+    unittest.main()
