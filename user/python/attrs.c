@@ -107,22 +107,26 @@ static int from_values(struct py_runtime *rt, uint64_t obj, const struct py_type
 	uint64_t key, key2;
 	struct pymem_span span[2];
 	size_t pos;
-	int err = py_keys_head(rt, p->keys, &keys);
+	int found, err = py_keys_head(rt, p->keys, &keys);
 
-	if (!err)
-		err = py_keys_find(rt, &keys, name, &pos, &key);
 	if (err)
 		return err;
-	span[0] = py_span(p->values + pos * 8, value, sizeof(*value));
-	span[1] = py_span(keys.entries + pos * keys.entry_size + keys.key_at, &key2, sizeof(key2));
-	err = py_readv(rt, span, 2);
+	found = py_keys_find(rt, &keys, name, &pos, &key);
+	if (found && found != -ENODATA)
+		return found;
+	if (!found) {
+		span[0] = py_span(p->values + pos * 8, value, sizeof(*value));
+		span[1] = py_span(keys.entries + pos * keys.entry_size + keys.key_at, &key2,
+				  sizeof(key2));
+		err = py_readv(rt, span, 2);
+	}
 	if (!err)
 		err = find_place(rt, obj, ti, &again);
 	if (err)
 		return err;
-	if (key2 != key || memcmp(&again, p, sizeof(again)) != 0)
+	if (memcmp(&again, p, sizeof(again)) != 0 || (!found && key2 != key))
 		return -EAGAIN;
-	return *value ? 0 : -ENODATA;
+	return found || !*value ? -ENODATA : 0;
 }
 
 static int from_dict(struct py_runtime *rt, uint64_t obj, const struct py_typeinfo *ti,
@@ -166,8 +170,8 @@ static int slot_of(struct py_runtime *rt, const struct py_typeinfo *ti, const ch
 	return err ? err : -ENODATA;
 }
 
-static int find_slot(struct py_runtime *rt, const struct py_typeinfo *ti, const char *name,
-		     int64_t *offset)
+int py_slot_find(struct py_runtime *rt, const struct py_typeinfo *ti, const char *name,
+		 int64_t *offset)
 {
 	__free uint64_t *type = NULL;
 	size_t n;
@@ -183,6 +187,8 @@ static int find_slot(struct py_runtime *rt, const struct py_typeinfo *ti, const 
 		if (!err)
 			err = slot_of(rt, &base, name, offset);
 	}
+	if (!err && (*offset < PY_OB_SIZE || *offset > ti->basicsize - 8))
+		err = -EINVAL;
 	return err;
 }
 
@@ -190,12 +196,10 @@ static int from_slots(struct py_runtime *rt, uint64_t obj, const struct py_typei
 		      const char *name, uint64_t *value)
 {
 	int64_t offset;
-	int err = find_slot(rt, ti, name, &offset);
+	int err = py_slot_find(rt, ti, name, &offset);
 
 	if (err)
 		return err;
-	if (offset < PY_OB_SIZE || offset > ti->basicsize - 8)
-		return -EINVAL;
 	err = word_at(rt, obj, offset, value);
 	return err ? err : *value ? 0 : -ENODATA;
 }

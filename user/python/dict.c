@@ -53,7 +53,7 @@ static size_t keys_raw(const struct py_runtime *rt)
 	return rt->lay.keys_nentries; /* the last field, less the refcount of 8 bytes */
 }
 
-static int keys_layout(struct py_runtime *rt, struct py_keys *k)
+int py_keys_layout(const struct py_runtime *rt, struct py_keys *k)
 {
 	int err = rt->lay.minor == 10 ? layout_310(k) : layout_311(k, &rt->lay);
 
@@ -67,7 +67,7 @@ int py_keys_head(struct py_runtime *rt, uint64_t addr, struct py_keys *out)
 	memset(out, 0, sizeof(*out));
 	out->addr = addr;
 	err = pymem_read(rt->mem, addr + 8, out->raw, keys_raw(rt));
-	return err ? err : keys_layout(rt, out);
+	return err ? err : py_keys_layout(rt, out);
 }
 
 int py_keys_same(struct py_runtime *rt, const struct py_keys *k)
@@ -151,6 +151,21 @@ static int search(struct py_runtime *rt, const struct py_keys *k, const uint8_t 
 	return -ENODATA;
 }
 
+/* That a name is not there counts only when the table has not changed during the search. */
+static int still_absent(struct py_runtime *rt, const struct py_keys *k, const uint8_t *raw)
+{
+	__free uint8_t *again = malloc(k->n * k->entry_size);
+	int err = again ? read_entries(rt, k, again) : -ENOMEM;
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < k->n; i++)
+		if (entry_key(k, raw, i) != entry_key(k, again, i))
+			return -EAGAIN;
+	err = py_keys_same(rt, k);
+	return err ? err : -ENODATA;
+}
+
 int py_keys_find(struct py_runtime *rt, const struct py_keys *k, const char *name, size_t *pos,
 		 uint64_t *key)
 {
@@ -163,7 +178,9 @@ int py_keys_find(struct py_runtime *rt, const struct py_keys *k, const char *nam
 	if (!raw)
 		return -ENOMEM;
 	err = read_entries(rt, k, raw);
-	return err ? err : search(rt, k, raw, name, pos, key);
+	if (!err)
+		err = search(rt, k, raw, name, pos, key);
+	return err == -ENODATA ? still_absent(rt, k, raw) : err;
 }
 
 /* ---- whole ----------------------------------------------------------------------------------- */
@@ -329,7 +346,7 @@ static int find_once(struct py_runtime *rt, uint64_t dict, const char *name, uin
 	if (again.type != head.type || again.keys != head.keys || again.values != head.values)
 		return -EAGAIN;
 	if (found)
-		return py_keys_same(rt, &keys) || again.used != head.used ? -EAGAIN : -ENODATA;
+		return again.used != head.used ? -EAGAIN : -ENODATA;
 	if (key2 != key)
 		return -EAGAIN;
 	return *value ? 0 : -ENODATA;

@@ -276,7 +276,14 @@ static int choose(struct py_runtime *rt, const struct found *f, struct sp_err *e
 	if (!lay)
 		return refuse(rt, err, "its layout is not known");
 	rt->lay = *lay;
-	return lay->minor >= 13 ? read_debug_offsets(rt, err) : 0;
+	return 0;
+}
+
+int py_runtime_check(struct py_runtime *rt, struct sp_err *err)
+{
+	int rc = rt->lay.minor >= 13 ? read_debug_offsets(rt, err) : 0;
+
+	return rc ? rc : verify(rt, err);
 }
 
 int py_locate(pid_t pid, struct pymem *mem, struct py_runtime *rt, struct sp_err *err)
@@ -292,7 +299,7 @@ int py_locate(pid_t pid, struct pymem *mem, struct py_runtime *rt, struct sp_err
 		return rc;
 	rt->addr = f.bias + f.elf.runtime;
 	rc = choose(rt, &f, err);
-	return rc ? rc : verify(rt, err);
+	return rc ? rc : py_runtime_check(rt, err);
 }
 
 int py_runtime_at(struct pymem *mem, int minor, uint64_t addr, struct py_runtime *rt)

@@ -108,12 +108,23 @@ static void encode(const uint8_t *raw, size_t n, unsigned kind, char *buf, size_
 	buf[used] = 0;
 }
 
+/* Where the characters are: behind the object, or, in an instance of a subclass, where it points.
+ */
+static int str_data(struct py_runtime *rt, uint64_t obj, uint32_t state, uint64_t *at)
+{
+	if (!STATE_COMPACT(state))
+		return pymem_u64(rt->mem, obj + rt->lay.str.compact_data, at);
+	*at = obj + (STATE_ASCII(state) ? rt->lay.str.ascii_data : rt->lay.str.compact_data);
+	return 0;
+}
+
 static int str_once(struct py_runtime *rt, uint64_t obj, char *buf, size_t len, size_t *full)
 {
 	uint8_t raw[PY_STR_MAX];
 	struct raw_str r, again;
 	struct pymem_span span[2];
-	unsigned kind, data;
+	unsigned kind;
+	uint64_t data;
 	size_t n;
 	bool is;
 	int err = pymem_read(rt->mem, obj + PY_OB_TYPE, &r, sizeof(r));
@@ -123,14 +134,16 @@ static int str_once(struct py_runtime *rt, uint64_t obj, char *buf, size_t len, 
 	if (err)
 		return err;
 	kind = STATE_KIND(r.state);
-	if (!is || !STATE_COMPACT(r.state) || (kind != 1 && kind != 2 && kind != 4) ||
-	    r.length > INT64_MAX)
+	/* kind 0: not made ready yet (3.10 and 3.11, from C only) */
+	if (!is || (kind != 1 && kind != 2 && kind != 4) || r.length > INT64_MAX)
 		return -EINVAL;
-	data = STATE_ASCII(r.state) ? rt->lay.str.ascii_data : rt->lay.str.compact_data;
+	err = str_data(rt, obj, r.state, &data);
+	if (err)
+		return err;
 	/* A character gives at least one byte: more than len of them are never needed. */
 	n = r.length < len ? (size_t)r.length : len;
 	n = n < sizeof(raw) / kind ? n : sizeof(raw) / kind;
-	span[0] = py_span(obj + data, raw, n * kind);
+	span[0] = py_span(data, raw, n * kind);
 	span[1] = py_span(obj + PY_OB_TYPE, &again, sizeof(again));
 	err = py_readv(rt, n ? span : span + 1, n ? 2 : 1);
 	if (err)

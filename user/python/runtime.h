@@ -76,5 +76,8 @@ int py_locate(pid_t pid, struct pymem *mem, struct py_runtime *rt, struct sp_err
 const struct py_layout *py_layout(int minor);
 /* For tests on images: a runtime at addr with the table of that version. */
 int py_runtime_at(struct pymem *mem, int minor, uint64_t addr, struct py_runtime *rt);
+/* What py_locate() checks of a place and a table: 3.13's debug offsets, then that sys.hexversion,
+ * reached through them, says that very version. Return codes as py_locate(). */
+int py_runtime_check(struct py_runtime *rt, struct sp_err *err);
 
 #endif
