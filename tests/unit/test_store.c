@@ -347,7 +347,7 @@ static void test_loose_events(void **state)
 	}
 	store_close(s, START + SEC);
 	b = rig_read(r);
-	assert_int_equal(b.nev, 7);
+	assert_int_equal(b.nev, 8);
 	assert_int_equal(b.ev[0].role, ROLE_REGISTER);
 	assert_int_equal(b.ev[1].role, ROLE_ABORT);
 	assert_int_equal(b.ev[2].role, ROLE_PEER);
@@ -355,6 +355,7 @@ static void test_loose_events(void **state)
 	assert_int_equal(b.ev[4].role, ROLE_TARGET);
 	assert_int_equal(b.ev[5].role, ROLE_LOSS);
 	assert_int_equal(b.ev[6].role, ROLE_STALL);
+	assert_int_equal(b.ev[7].role, ROLE_VIEW);
 	back_free(&b);
 }
 
@@ -440,7 +441,7 @@ static void test_views(void **state)
 	store_event(s, &ev, &x.l);
 	loose(s, ROLE_STALL, "", START + 2);
 	store_close(s, START + SEC);
-	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "1");
+	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "2");
 	assert_string_equal(rig_sql(r, "PRAGMA journal_mode"), "wal");
 	assert_string_equal(
 		rig_sql(r, "SELECT group_concat(name) FROM pragma_table_info('rooms')"),

@@ -142,6 +142,26 @@ static int write_alert(sqlite3_stmt *st, const struct alert_row *a)
 	return run(st);
 }
 
+/* The first one of a moment takes the place of all that the life had. */
+static int write_stack(struct writer *w, const struct stack_row *s)
+{
+	sqlite3_stmt *st = w->st[ST_STACK];
+	int rc = SQLITE_OK;
+
+	if (!s->n) {
+		bind_u64(w->st[ST_UNSTACK], 1, s->life);
+		rc = run(w->st[ST_UNSTACK]);
+	}
+	bind_u64(st, 1, s->life);
+	sqlite3_bind_int64(st, 2, s->n);
+	bind_u64(st, 3, s->ns);
+	sqlite3_bind_int64(st, 4, s->pid);
+	sqlite3_bind_int64(st, 5, s->tid);
+	bind_text(st, 6, s->name);
+	sqlite3_bind_text(st, 7, s->frames, -1, SQLITE_STATIC);
+	return rc ? rc : run(st);
+}
+
 static int write_rows(struct writer *w, const struct batch *b)
 {
 	int rc = SQLITE_OK;
@@ -150,6 +170,8 @@ static int write_rows(struct writer *w, const struct batch *b)
 		rc = write_life(w->st[ST_LIFE], l);
 	for (const struct alert_row *a = b->alerts; !rc && a; a = a->next)
 		rc = write_alert(w->st[ST_ALERT], a);
+	for (const struct stack_row *s = b->stacks; !rc && s; s = s->next)
+		rc = write_stack(w, s);
 	for (size_t i = 0; !rc && i < b->ndel; i++) {
 		bind_u64(w->st[ST_DELETE], 1, b->del[i]);
 		rc = run(w->st[ST_DELETE]);

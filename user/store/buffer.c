@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "store/buffer.h"
-#include "store/store.h"
 
 #define PLACE_BYTES sizeof(void *) /* of one element of batch.ev */
 
@@ -68,6 +67,7 @@ struct batch *batch_new(uint64_t base)
 	b->base = base;
 	b->lives_tail = &b->lives;
 	b->alerts_tail = &b->alerts;
+	b->stacks_tail = &b->stacks;
 	return b;
 }
 
@@ -112,12 +112,30 @@ static void free_alert(struct batch *b)
 	free(a);
 }
 
+static size_t stack_bytes(const struct stack_row *s)
+{
+	return sizeof(*s) + strlen(s->frames) + 1;
+}
+
+static void free_stack(struct batch *b)
+{
+	struct stack_row *s = b->stacks;
+
+	b->stacks = s->next;
+	if (!b->stacks)
+		b->stacks_tail = &b->stacks;
+	b->bytes -= stack_bytes(s);
+	free(s);
+}
+
 void batch_free_rows(struct batch *b)
 {
 	while (b->lives)
 		free_life(b);
 	while (b->alerts)
 		free_alert(b);
+	while (b->stacks)
+		free_stack(b);
 	b->bytes -= b->ndel * sizeof(*b->del);
 	b->ndel = 0;
 }
@@ -143,7 +161,7 @@ void batch_free(struct batch *b)
 
 bool batch_empty(const struct batch *b)
 {
-	return b->head == b->n && !b->lives && !b->alerts && !b->ndel;
+	return b->head == b->n && !b->lives && !b->alerts && !b->stacks && !b->ndel;
 }
 
 /* Room for one more; what has been dropped at the front is used first. */
@@ -242,6 +260,20 @@ struct alert_row *batch_alert(struct batch *b)
 	return a;
 }
 
+struct stack_row *batch_stack(struct batch *b, const char *frames)
+{
+	size_t len = strlen(frames) + 1;
+	struct stack_row *s = calloc(1, sizeof(*s) + len);
+
+	if (!s)
+		return NULL;
+	memcpy(s->frames, frames, len);
+	*b->stacks_tail = s;
+	b->stacks_tail = &s->next;
+	b->bytes += stack_bytes(s);
+	return s;
+}
+
 static void add_del(struct batch *b, uint64_t seq)
 {
 	if (b->ndel == b->cap_del) {
@@ -277,6 +309,10 @@ uint64_t batch_trim(struct batch *b, size_t bytes)
 		free_alert(b);
 		gone++;
 	}
+	while (b->bytes > bytes && b->stacks) {
+		free_stack(b);
+		gone++;
+	}
 	/* the row of an open life comes again with its next change */
 	while (b->bytes > bytes && b->lives) {
 		if (b->lives->ref)
@@ -308,6 +344,13 @@ void batch_take_rows(struct batch *b, struct batch *older)
 		b->alerts = older->alerts;
 		older->alerts = NULL;
 	}
+	if (older->stacks) {
+		*older->stacks_tail = b->stacks;
+		if (!b->stacks)
+			b->stacks_tail = older->stacks_tail;
+		b->stacks = older->stacks;
+		older->stacks = NULL;
+	}
 	for (size_t i = 0; i < older->ndel; i++)
 		add_del(b, older->del[i]); /* in no particular order */
 	batch_free_events(older, older->n);
@@ -316,14 +359,4 @@ void batch_take_rows(struct batch *b, struct batch *older)
 	free(older->del);
 	free(older->ev);
 	free(older);
-}
-
-const char *alert_type_name(enum model_alert_type t)
-{
-	static const char *const names[] = {
-		[ALERT_STUCK] = "stuck", [ALERT_RECOVERED] = "recovered", [ALERT_ENDED] = "ended",
-		[ALERT_LOSS] = "loss",   [ALERT_TARGET] = "target",       [ALERT_PEER] = "peer",
-	};
-
-	return (unsigned int)t <= ALERT_PEER ? names[t] : "none";
 }

@@ -59,13 +59,24 @@ struct alert_row {
 	char room[SP_ROOM_MAX], what[64], note[64];
 };
 
+/* The stack of one thread. */
+struct stack_row {
+	struct stack_row *next;
+	uint64_t life, ns; /* life: its row */
+	uint32_t pid, tid, n;
+	char name[64];
+	char frames[]; /* JSON */
+};
+
 /* Hangs on model_life.user. */
 struct life_ref {
 	struct life_ref *prev, *next;
 	uint64_t row;
 	struct seqs seqs;
-	uint32_t events, verdict_sum;
+	uint64_t stacks_ns; /* moment of the stacks given last, 0: none */
+	uint32_t events, verdict_sum, nstacks;
 	uint8_t stage, cause, confidence; /* cause, confidence: of the last verdict it had */
+	bool again;                       /* had ended before: seqs knows its first and last only */
 	struct life_row *pending;         /* in the front batch */
 };
 
@@ -75,6 +86,7 @@ struct batch {
 	uint64_t base;
 	struct life_row *lives, **lives_tail;
 	struct alert_row *alerts, **alerts_tail;
+	struct stack_row *stacks, **stacks_tail;
 	uint64_t *del; /* numbers of written events that are to go */
 	size_t ndel, cap_del;
 	size_t bytes;
@@ -89,14 +101,29 @@ bool batch_event(struct batch *b, const struct sp_event *ev, uint64_t ns, uint64
 		 const char *room);
 struct life_row *batch_life(struct batch *b);   /* a new row at the end; NULL: out of memory */
 struct alert_row *batch_alert(struct batch *b); /* same */
+struct stack_row *batch_stack(struct batch *b, const char *frames); /* same; frames is copied */
 /* The event with this number is not wanted any more: from memory, or from the file. */
 void batch_unwant(struct batch *b, uint64_t seq);
 /* Give up the oldest until at most bytes are held; returns how many events and rows went. */
 uint64_t batch_trim(struct batch *b, size_t bytes);
 /* Put older's rows (not its events) before those of b and free older. */
 void batch_take_rows(struct batch *b, struct batch *older);
-void batch_free_rows(struct batch *b);                /* lives, alerts, del: they are written */
+void batch_free_rows(struct batch *b); /* lives, alerts, stacks, del: they are written */
 void batch_free_events(struct batch *b, size_t upto); /* ev[head..upto) are written */
+
+/* rows.c: a row as of now */
+void life_row_fill(struct life_row *row, struct life_ref *ref, const struct model_life *l);
+void alert_row_fill(struct alert_row *row, const struct model_alert *a);
+/* Lines of a stack as a JSON array, malloc'ed. */
+char *stack_frames(char *const *line, int nlines);
+
+/* ended.c: rows of lives that ended lately, should one come again. */
+struct ended_lives;
+void ended_add(struct ended_lives **t, const struct life_ref *ref, const struct model_life *l,
+	       uint64_t now_ns, bool kept);
+/* Fills ref and forgets; false: not known. */
+bool ended_take(struct ended_lives **t, struct life_ref *ref, const struct model_life *l);
+void ended_free(struct ended_lives **t);
 
 /* verdict.c */
 char *verdict_json(const struct model_verdict *v); /* malloc'ed */

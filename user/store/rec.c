@@ -106,7 +106,7 @@ static int begin(struct recording *r, bool immutable, struct sp_err *err)
 		rc = sqlite3_exec(r->db, "PRAGMA query_only = 1; BEGIN", NULL, NULL, NULL);
 	if (rc)
 		return schema_error(r->path, r->db, rc, "cannot be read", err);
-	return schema_check(r->db, r->path, err);
+	return schema_check(r->db, r->path, &r->version, err);
 }
 
 static int open_db(struct recording *r, struct sp_err *err)

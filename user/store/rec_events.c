@@ -175,14 +175,18 @@ out:
 
 /* ---- one life ------------------------------------------------------------------------------ */
 
-/* A life's own events, what was seen of its room before it, and what befell the watch meanwhile. */
+/* A life's own events, what was seen of its room before it, and what befell the watch meanwhile.
+ * What a worker is at (?12) is of interest where it is this room: that is the line of ?5. */
 #define LIFE_WHERE                                                                                 \
 	" WHERE e.seq BETWEEN ?1 AND ?2 AND (e.life = ?3 OR (e.life IS NULL AND e.ns <= ?7"        \
 	" AND ((e.pid = ?4 AND e.room = ?5 AND e.ns >= ?6)"                                        \
-	" OR (e.ns >= ?8 AND (e.role IN (?9, ?10)"                                                 \
-	" OR (e.role IN (?11, ?12) AND e.pid IN (0, ?4))))))) ORDER BY e.seq"
+	" OR (e.ns >= ?8 AND (e.role IN (?9, ?10) OR (e.pid IN (0, ?4) AND (e.role = ?11"          \
+	" OR (e.role = ?12 AND e.kind IS NOT 'at') OR (e.role = ?13 AND e.kind IS NOT 'ok'))"      \
+	")))))) ORDER BY e.seq"
 
-/* The number of an event at about ns, a little early: numbers follow time but for late events. */
+#define SEEK_STEP 1024
+/* The number of an event at about ns, at most SEEK_STEP early: numbers follow time but for late
+ * events. */
 static int64_t seq_at(struct recording *r, int64_t hi, uint64_t ns)
 {
 	sqlite3_stmt *st;
@@ -191,7 +195,7 @@ static int64_t seq_at(struct recording *r, int64_t hi, uint64_t ns)
 	if (sqlite3_prepare_v2(r->db, "SELECT ns FROM event WHERE seq >= ?1 ORDER BY seq LIMIT 1",
 			       -1, &st, NULL))
 		return lo;
-	while (hi - lo > 1024) {
+	while (hi - lo > SEEK_STEP) {
 		int64_t mid = lo + (hi - lo) / 2;
 
 		sqlite3_bind_int64(st, 1, mid);
@@ -205,6 +209,14 @@ static int64_t seq_at(struct recording *r, int64_t hi, uint64_t ns)
 	return lo;
 }
 
+/* Times never decrease: behind what this gives there is nothing from ns or before. */
+static int64_t seq_until(struct recording *r, int64_t last, uint64_t ns)
+{
+	int64_t seq = seq_at(r, last + 1, ns + 1) + SEEK_STEP;
+
+	return seq < last ? seq : last;
+}
+
 static void bind_life(struct recording *r, sqlite3_stmt *st, const struct rec_life *l)
 {
 	uint64_t before = l->opened_ns > BEFORE_NS ? l->opened_ns - BEFORE_NS : 0;
@@ -216,7 +228,7 @@ static void bind_life(struct recording *r, sqlite3_stmt *st, const struct rec_li
 
 	text_safe(safe, sizeof(safe), l->room);
 	sqlite3_bind_int64(st, 1, seq_at(r, near, before));
-	sqlite3_bind_int64(st, 2, l->ended_ns && l->last_seq ? (int64_t)l->last_seq : last);
+	sqlite3_bind_int64(st, 2, l->ended_ns ? seq_until(r, last, until) : last);
 	sqlite3_bind_int64(st, 3, (int64_t)l->row);
 	sqlite3_bind_int64(st, 4, l->pid);
 	sqlite3_bind_text(st, 5, safe, -1, SQLITE_TRANSIENT);
@@ -228,6 +240,7 @@ static void bind_life(struct recording *r, sqlite3_stmt *st, const struct rec_li
 	sqlite3_bind_int(st, 10, ROLE_STALL);
 	sqlite3_bind_int(st, 11, ROLE_TARGET);
 	sqlite3_bind_int(st, 12, ROLE_THREAD);
+	sqlite3_bind_int(st, 13, ROLE_VIEW);
 }
 
 static int life_events(struct recording *r, const struct rec_life *l,

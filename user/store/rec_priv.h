@@ -12,6 +12,7 @@ struct recording {
 	int fd; /* holds LOCK_READER when immutable; closed after db */
 	char *path, *probes_text, *probes_path, *options;
 	int64_t first_seq, first_life, first_alert;
+	int version; /* of the schema */
 	struct rec_session s;
 };
 

@@ -75,7 +75,8 @@ static int choose(struct writer *w, const char *where, uint64_t excess, uint64_t
 	if (writer_exec(w, "DELETE FROM temp.gone"))
 		return 0;
 	snprintf(sql, sizeof(sql),
-		 "SELECT id, events, first_seq, last_seq FROM life WHERE %s ORDER BY id LIMIT %d",
+		 "SELECT id, events, first_seq, last_seq, (SELECT sum(length(frames)) FROM stack s"
+		 " WHERE s.life = l.id) FROM life l WHERE %s ORDER BY id LIMIT %d",
 		 where, STEP_LIVES);
 	if (sqlite3_prepare_v2(w->db, sql, -1, &st, NULL))
 		return 0;
@@ -93,7 +94,8 @@ static int choose(struct writer *w, const char *where, uint64_t excess, uint64_t
 		sqlite3_step(put);
 		sqlite3_reset(put);
 		bytes += ROW_BYTES +
-			 (from ? (uint64_t)sqlite3_column_int64(st, 1) * EVENT_BYTES : 0);
+			 (from ? (uint64_t)sqlite3_column_int64(st, 1) * EVENT_BYTES : 0) +
+			 (uint64_t)sqlite3_column_int64(st, 4);
 		if (from && from < *first)
 			*first = from;
 		if (to > *last)
@@ -126,6 +128,8 @@ static int drop_lives(struct writer *w, const char *where, bool rows, uint64_t e
 		 (unsigned long long)w->first_life);
 	if (writer_int(w, sql) > 0)
 		w->dropped = true;
+	if (writer_exec(w, "DELETE FROM stack WHERE life IN (SELECT id FROM temp.gone)"))
+		return -1;
 	if (writer_exec(w, rows ? "DELETE FROM life WHERE id IN (SELECT id FROM temp.gone)"
 				: "UPDATE life SET kept = 0, first_seq = NULL, last_seq = NULL"
 				  " WHERE id IN (SELECT id FROM temp.gone)"))

@@ -7,11 +7,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "event/event.h"
 #include "store/schema.h"
 #include "util/cleanup.h"
 
-#define LATEST      "(SELECT max(id) FROM session)"
-#define FIRST(what) "(SELECT " what " FROM session WHERE id = " LATEST ")"
+#define FIRST(what) "(SELECT " what " FROM session WHERE id = (SELECT max(id) FROM session))"
+#define FIRST_LIFE  FIRST("first_life")
+#define FIRST_SEQ   FIRST("first_seq")
+
+/* Of each life the stacks of its latest alert: n from 0, frames a JSON array of strings. */
+#define SCHEMA_STACK                                                                               \
+	"CREATE TABLE stack(life INTEGER NOT NULL, n INTEGER NOT NULL, ns INTEGER NOT NULL,"       \
+	" pid INTEGER NOT NULL, tid INTEGER NOT NULL, name TEXT, frames TEXT NOT NULL,"            \
+	" PRIMARY KEY(life, n)) WITHOUT ROWID;"
+
+/* They name columns and roles of this version: an older file gets them anew. */
+#define SCHEMA_VIEWS                                                                               \
+	"CREATE VIEW rooms AS SELECT pid, room, life, stage, opened_ns, last_ns, ended_ns,"        \
+	" outcome, CASE WHEN stuck OR ended_ns IS NOT NULL THEN cause END AS cause,"               \
+	" CASE WHEN stuck OR ended_ns IS NOT NULL THEN confidence END AS confidence, uncertain"    \
+	" FROM life WHERE id >= " FIRST_LIFE "; "                                                  \
+	"CREATE VIEW events AS SELECT e.ns AS time_ns, e.pid AS pid, e.tid AS tid,"                \
+	" " SCHEMA_EVENT_ROOM " AS room, l.life AS life, " SCHEMA_EVENT_ROLE " AS role,"           \
+	" " SCHEMA_EVENT_PROBE " AS probe, " SCHEMA_EVENT_DETAIL " AS detail"                      \
+	" " SCHEMA_EVENT_FROM " WHERE e.seq >= " FIRST_SEQ ";"
 
 /* role: names of enum sp_role, filled by the writer. event.seq and life.id only ever grow, so a
  * session is a range of them. */
@@ -50,18 +69,12 @@ const char schema_sql[] =
 	"CREATE TABLE alert(id INTEGER PRIMARY KEY, ns INTEGER NOT NULL, type TEXT NOT NULL,"
 	" pid INTEGER NOT NULL, tid INTEGER NOT NULL, room TEXT, life INTEGER,"
 	" stage TEXT, cause TEXT, confidence TEXT, pin INTEGER, age_ns INTEGER, idle_ns INTEGER,"
-	" stalled_ns INTEGER, outcome TEXT, lost INTEGER, what TEXT, note TEXT);"
-	"CREATE VIEW rooms AS SELECT pid, room, life, stage, opened_ns, last_ns, ended_ns, outcome,"
-	" CASE WHEN stuck OR ended_ns IS NOT NULL THEN cause END AS cause,"
-	" CASE WHEN stuck OR ended_ns IS NOT NULL THEN confidence END AS confidence, uncertain"
-	" FROM life WHERE id >= " FIRST(
-		"first_life") ";"
-			      "CREATE VIEW events AS SELECT e.ns AS time_ns, e.pid AS pid, e.tid "
-			      "AS tid, " SCHEMA_EVENT_ROOM
-			      " AS room, l.life AS life, " SCHEMA_EVENT_ROLE
-			      " AS role, " SCHEMA_EVENT_PROBE " AS probe, " SCHEMA_EVENT_DETAIL
-			      " AS detail " SCHEMA_EVENT_FROM
-			      " WHERE e.seq >= " FIRST("first_seq") ";";
+	" stalled_ns INTEGER, outcome TEXT, lost INTEGER, what TEXT, note TEXT);" SCHEMA_STACK
+		SCHEMA_VIEWS;
+
+const char schema_from_1[] = "DROP VIEW rooms; DROP VIEW events;" SCHEMA_STACK SCHEMA_VIEWS;
+
+_Static_assert(ROLE_HELD == 2, "SCHEMA_HELD");
 
 static int lock_call(int fd, int cmd, off_t byte, short type, struct flock *fl)
 {
@@ -100,16 +113,18 @@ static uint32_t be32(const uint8_t *p)
 
 static int other_version(const char *path, int64_t version, struct sp_err *err)
 {
-	return sp_err_set(err, SP_EXIT_USAGE, -EPROTO,
-			  "%s: recorded with schema version %lld, this silentpin knows %d: use the "
-			  "silentpin that wrote it, or another file",
-			  path, (long long)version, SCHEMA_VERSION);
+	return sp_err_set(
+		err, SP_EXIT_USAGE, -EPROTO,
+		"%s: recorded with schema version %lld, this silentpin knows %d to %d: use "
+		"the silentpin that wrote it, or another file",
+		path, (long long)version, SCHEMA_OLDEST, SCHEMA_VERSION);
 }
 
 int schema_recognise(int fd, const char *path, struct sp_err *err)
 {
 	uint8_t head[100]; /* the database header: https://sqlite.org/fileformat.html */
 	struct stat st;
+	int32_t version;
 	ssize_t n;
 	bool ours;
 
@@ -132,8 +147,9 @@ int schema_recognise(int fd, const char *path, struct sp_err *err)
 	if (!ours || be32(head + 68) != SCHEMA_APP_ID)
 		return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
 				  "%s: not a silentpin recording: name another file", path);
-	if (be32(head + 60) != SCHEMA_VERSION)
-		return other_version(path, (int32_t)be32(head + 60), err);
+	version = (int32_t)be32(head + 60);
+	if (version < SCHEMA_OLDEST || version > SCHEMA_VERSION)
+		return other_version(path, version, err);
 	return 1;
 }
 
@@ -271,7 +287,7 @@ int64_t schema_int(sqlite3 *db, const char *sql, int64_t dflt, int *rc)
 	return v;
 }
 
-int schema_check(sqlite3 *db, const char *path, struct sp_err *err)
+int schema_check(sqlite3 *db, const char *path, int *known, struct sp_err *err)
 {
 	int rc;
 	int64_t version = schema_int(db, "PRAGMA user_version", -1, &rc);
@@ -279,8 +295,9 @@ int schema_check(sqlite3 *db, const char *path, struct sp_err *err)
 
 	if (rc)
 		return schema_error(path, db, rc, "cannot be read", err);
-	if (version != SCHEMA_VERSION)
+	if (version < SCHEMA_OLDEST || version > SCHEMA_VERSION)
 		return other_version(path, version, err);
+	*known = (int)version;
 	views = schema_int(db,
 			   "SELECT count(*) FROM sqlite_master WHERE type = 'view'"
 			   " AND name IN ('rooms', 'events')",

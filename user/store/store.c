@@ -29,7 +29,8 @@ struct store {
 	bool record_all;
 	struct batch *front;
 	struct life_ref *open; /* of all open lives */
-	uint64_t clock_ns;     /* how far the model has come, as far as is known here */
+	struct ended_lives *ended;
+	uint64_t clock_ns; /* how far the model has come, as far as is known here */
 	uint64_t next_seq, next_life, next_alert;
 	uint64_t events, lost, handed_ns /* model time of the last batch */;
 
@@ -204,7 +205,8 @@ static struct life_ref *ref_of(struct store *s, const struct model_life *l)
 	ref = calloc(1, sizeof(*ref));
 	if (!ref)
 		return NULL;
-	ref->row = s->next_life++;
+	if (!ended_take(&s->ended, ref, l))
+		ref->row = s->next_life++;
 	DL_APPEND(s->open, ref);
 	*l->user = ref;
 	return ref;
@@ -215,35 +217,6 @@ static void forget(struct store *s, struct life_ref *ref)
 	DL_DELETE(s->open, ref);
 	seqs_free(&ref->seqs);
 	free(ref);
-}
-
-static void keep_verdict(struct life_ref *ref, struct life_row *row, const struct model_verdict *v)
-{
-	uint32_t sum;
-	char *json;
-
-	row->stuck = v->cause != CAUSE_NONE;
-	if (row->stuck) {
-		ref->cause = v->cause;
-		ref->confidence = v->confidence;
-		sum = verdict_sum(v);
-		if (sum != ref->verdict_sum) {
-			json = verdict_json(v);
-			if (json) {
-				free(row->verdict);
-				row->verdict = json;
-				ref->verdict_sum = sum;
-			}
-		}
-	}
-	row->cause = ref->cause;
-	row->confidence = ref->confidence;
-}
-
-static void set_text(char *dst, const char *src, size_t len)
-{
-	if (src && strncmp(dst, src, len))
-		snprintf(dst, len, "%s", src);
 }
 
 /* The life's row in the front batch, as of now. NULL: out of memory. */
@@ -260,45 +233,25 @@ static struct life_row *snapshot(struct store *s, struct life_ref *ref, const st
 		row->row = ref->row;
 		row->kept = true;
 	}
-	row->pid = l->pid;
-	row->life = l->life;
-	row->opened_ns = l->opened_ns;
-	row->progress_ns = l->progress_ns;
-	row->last_ns = l->last_ns;
-	row->ended_ns = l->ended_ns;
-	row->outcome = l->outcome;
-	row->uncertain = l->uncertain;
-	row->late = l->observed_late;
-	row->fake = l->fake;
-	row->ever_stuck = l->ever_stuck;
-	row->first_seq = ref->seqs.first;
-	row->last_seq = ref->seqs.last;
-	row->events = ref->events;
-	row->stage = l->stage;
-	if (ref->stage != l->stage && l->stage < SP_STAGE_MAX) {
-		row->stage_at[l->stage] = ref->stage ? l->last_ns : l->opened_ns;
-		ref->stage = l->stage;
-	}
-	set_text(row->room, l->room, sizeof(row->room));
-	set_text(row->rid, l->rid, sizeof(row->rid));
-	set_text(row->peer, l->peer, sizeof(row->peer));
-	keep_verdict(ref, row, l->verdict);
+	life_row_fill(row, ref, l);
 	return row;
 }
 
 /* Roles worth keeping without a life when only unhealthy lives are kept. The others (operations
  * that outlive their room, polls of a queue) come with every healthy room. */
-static bool matters_alone(enum sp_role role)
+static bool matters_alone(const struct sp_event *ev)
 {
-	switch (role) {
+	switch (ev->role) {
 	case ROLE_ABORT:
 	case ROLE_REGISTER:
 	case ROLE_PEER:
-	case ROLE_THREAD:
 	case ROLE_TARGET:
 	case ROLE_LOSS:
 	case ROLE_STALL:
+	case ROLE_VIEW:
 		return true;
+	case ROLE_THREAD: /* which room a worker is at comes several times a second */
+		return strcmp(ev->kind, "at") != 0;
 	default:
 		return false;
 	}
@@ -316,7 +269,7 @@ void store_event(struct store *s, const struct sp_event *ev, const struct model_
 		s->clock_ns = ev->ns;
 	if (l && l->last_ns > s->clock_ns)
 		s->clock_ns = l->last_ns;
-	if (!l && !s->record_all && !matters_alone(ev->role))
+	if (!l && !s->record_all && !matters_alone(ev))
 		return;
 	if (s->front->bytes > BATCH_BYTES)
 		relieve(s);
@@ -328,7 +281,11 @@ void store_event(struct store *s, const struct sp_event *ev, const struct model_
 	seq = s->next_seq++;
 	if (!ref)
 		return;
-	seqs_add(&ref->seqs, seq);
+	if (!ref->again)
+		seqs_add(&ref->seqs, seq);
+	else if (!ref->seqs.first)
+		ref->seqs.first = seq;
+	ref->seqs.last = seq;
 	ref->events++;
 	snapshot(s, ref, l);
 }
@@ -346,12 +303,13 @@ void store_life_ended(struct store *s, const struct model_life *l)
 	struct life_ref *ref = ref_of(s, l);
 	struct life_row *row = ref ? snapshot(s, ref, l) : NULL;
 	bool healthy = l->outcome == OUTCOME_DONE && !l->ever_stuck && !l->uncertain;
+	bool drop = ref && healthy && !s->record_all && !ref->again;
 	uint32_t at = 0;
 	uint64_t seq = 0;
 
 	if (!ref)
 		return;
-	if (healthy && !s->record_all) {
+	if (drop) {
 		while (seqs_next(&ref->seqs, &at, &seq))
 			batch_unwant(s->front, seq);
 		if (row) {
@@ -363,13 +321,13 @@ void store_life_ended(struct store *s, const struct model_life *l)
 		row->ref = NULL;
 	else
 		s->lost++;
+	ended_add(&s->ended, ref, l, s->clock_ns, !drop);
 	forget(s, ref);
 	*l->user = NULL;
 }
 
 void store_alert(struct store *s, const struct model_alert *a)
 {
-	const struct model_life *l = a->life;
 	struct alert_row *row;
 
 	if (a->type == ALERT_ENDED)
@@ -380,27 +338,38 @@ void store_alert(struct store *s, const struct model_alert *a)
 		return;
 	}
 	row->id = s->next_alert++;
-	row->type = a->type;
-	row->ns = a->ns;
-	row->pid = a->pid;
-	row->tid = a->tid;
-	row->age_ns = a->age_ns;
-	row->idle_ns = a->idle_ns;
-	row->stalled_ns = a->stalled_ns;
-	row->outcome = a->outcome;
-	row->lost = a->lost;
-	row->pin = -1;
-	set_text(row->what, a->type == ALERT_LOSS ? a->why : a->what, sizeof(row->what));
-	set_text(row->note, a->note, sizeof(row->note));
-	if (!l)
+	alert_row_fill(row, a);
+}
+
+void store_stack(struct store *s, const struct model_life *l, uint64_t ns, uint32_t pid,
+		 uint32_t tid, const char *name, char *const *line, int nlines)
+{
+	/* an ended life has no place for it */
+	struct life_ref *ref = *l->user || !l->ended_ns ? ref_of(s, l) : NULL;
+	struct stack_row *row;
+	char *frames;
+
+	if (!ref || ns < ref->stacks_ns)
 		return;
-	row->pid = l->pid;
-	row->life = l->life;
-	row->stage = l->stage;
-	row->cause = l->verdict->cause;
-	row->confidence = l->verdict->confidence;
-	row->pin = l->verdict->pin;
-	set_text(row->room, l->room, sizeof(row->room));
+	if (ns > ref->stacks_ns)
+		ref->nstacks = 0;
+	if (ref->nstacks >= STACKS_MAX)
+		return;
+	frames = stack_frames(line, nlines);
+	row = frames ? batch_stack(s->front, frames) : NULL;
+	free(frames);
+	if (!row) {
+		s->lost++;
+		return;
+	}
+	ref->stacks_ns = ns;
+	row->life = ref->row;
+	row->ns = ns;
+	row->pid = pid;
+	row->tid = tid;
+	row->n = ref->nstacks++;
+	snprintf(row->name, sizeof(row->name), "%s", name);
+	snapshot(s, ref, l);
 }
 
 int store_flush(struct store *s, uint64_t now_ns)
@@ -490,6 +459,7 @@ void store_close(struct store *s, uint64_t now_ns)
 		l->ref = NULL;
 	while (s->open)
 		forget(s, s->open);
+	ended_free(&s->ended);
 	if (now_ns > s->clock_ns)
 		s->clock_ns = now_ns;
 	s->front->end = true;

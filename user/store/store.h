@@ -32,12 +32,22 @@ int store_open(const struct store_cfg *cfg, struct store **out, struct sp_err *e
 /*
  * Events in the model's order; l NULL: of no life. Buffered: cheap, no I/O. What the store knows of
  * a life hangs on *l->user, which is the store's alone from the life's first call here until
- * store_life_ended.
+ * store_life_ended. A life that ended and comes again (same id, pid, room, number) within ten
+ * minutes is the same row again, open, and its timeline is kept from then on.
  */
 void store_event(struct store *s, const struct sp_event *ev, const struct model_life *l);
 void store_life_changed(struct store *s, const struct model_life *l);
 void store_life_ended(struct store *s, const struct model_life *l);
 void store_alert(struct store *s, const struct model_alert *a);
+/*
+ * The Python stack of a thread that the life's verdict speaks of, read at ns, innermost line first;
+ * copied. Of one life the stacks of one moment are kept, the newest: give all of them the same ns.
+ * At most STACKS_MAX, STACK_LINES_MAX lines each: what is beyond is left out.
+ */
+#define STACKS_MAX      16
+#define STACK_LINES_MAX 64
+void store_stack(struct store *s, const struct model_life *l, uint64_t ns, uint32_t pid,
+		 uint32_t tid, const char *name, char *const *line, int nlines);
 /*
  * Hand what is buffered to the writer thread, which does all I/O: the caller never waits for a
  * disk. now_ns: how far the model has advanced (replay goes that far). Call at least every 500 ms.
@@ -99,12 +109,24 @@ int rec_lives(struct recording *r, const char *room, uint32_t pid, uint32_t life
 	      bool (*fn)(void *ctx, const struct rec_life *l), void *ctx, struct sp_err *err);
 /*
  * Events in recorded order: all of the session (l NULL), or of one life together with the TARGET,
- * LOSS, STALL and THREAD events of its time and what was seen of its room in the minute before it
- * opened. life_no: which life the event was given to, 0 none.
+ * LOSS, STALL, THREAD and VIEW events of its time (of views only what went wrong; of what a worker
+ * is at only this room) and what was seen of its room in the minute before it opened. life_no:
+ * which life the event was given to, 0 none.
  */
 int rec_events(struct recording *r, const struct rec_life *l,
 	       bool (*fn)(void *ctx, const struct sp_event *ev, uint32_t life_no), void *ctx,
 	       struct sp_err *err);
+
+/* The stacks kept of a life, in the order in which they were given. */
+struct rec_stack {
+	uint64_t ns;
+	uint32_t pid, tid;
+	char name[64];
+	const char *const *line; /* innermost first; valid during the call */
+	int nlines;
+};
+int rec_stacks(struct recording *r, const struct rec_life *l,
+	       bool (*fn)(void *ctx, const struct rec_stack *s), void *ctx, struct sp_err *err);
 
 /* The same as rows of the view `events`, one JSON object (no line end) each. */
 int rec_events_json(struct recording *r, const struct rec_life *l,

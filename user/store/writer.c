@@ -113,6 +113,20 @@ static int take_file(struct writer *w, bool *created, struct sp_err *err)
 			  w->path, (long long)pid);
 }
 
+/* What the table does not name yet. */
+static int name_roles(struct writer *w)
+{
+	char sql[128];
+	int rc = SQLITE_OK;
+
+	for (int i = ROLE_NONE; !rc && i < ROLE_MAX; i++) {
+		snprintf(sql, sizeof(sql), "INSERT OR IGNORE INTO role VALUES(%d, '%s')", i,
+			 sp_role_name(i));
+		rc = writer_exec(w, sql);
+	}
+	return rc;
+}
+
 static int create_tables(struct writer *w)
 {
 	char sql[256];
@@ -128,10 +142,25 @@ static int create_tables(struct writer *w)
 	rc = writer_exec(w, sql);
 	if (!rc)
 		rc = writer_exec(w, schema_sql);
-	for (int i = ROLE_NONE; !rc && i < ROLE_MAX; i++) {
-		snprintf(sql, sizeof(sql), "INSERT INTO role VALUES(%d, '%s')", i, sp_role_name(i));
+	if (!rc)
+		rc = name_roles(w);
+	return rc ? rc : writer_exec(w, "COMMIT");
+}
+
+/* In one transaction: a file is of one version or of the other. */
+static int upgrade_tables(struct writer *w)
+{
+	char sql[64];
+	int rc = writer_exec(w, "BEGIN IMMEDIATE");
+
+	if (rc)
+		return rc;
+	snprintf(sql, sizeof(sql), "PRAGMA user_version = %d", SCHEMA_VERSION);
+	rc = writer_exec(w, schema_from_1);
+	if (!rc)
+		rc = name_roles(w);
+	if (!rc)
 		rc = writer_exec(w, sql);
-	}
 	return rc ? rc : writer_exec(w, "COMMIT");
 }
 
@@ -276,6 +305,8 @@ static int prepare_all(struct writer *w)
 			     "?11,?12,?13,?14,?15,?16,?17,?18)",
 		[ST_DELETE] = "DELETE FROM event WHERE seq = ?1",
 		[ST_PROGRESS] = "INSERT OR REPLACE INTO progress VALUES(?1, ?2, ?3, ?4, ?5)",
+		[ST_STACK] = "INSERT OR REPLACE INTO stack VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+		[ST_UNSTACK] = "DELETE FROM stack WHERE life = ?1",
 	};
 
 	for (int i = 0; i < ST_MAX; i++) {
@@ -334,6 +365,7 @@ static int open_tables(struct writer *w, const struct store_cfg *cfg, struct sp_
 {
 	int rc = schema_open(w->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, false, &w->db);
 	int64_t version = 0;
+	int known;
 
 	if (!rc)
 		version = schema_int(w->db, "PRAGMA user_version", 0, &rc);
@@ -342,12 +374,15 @@ static int open_tables(struct writer *w, const struct store_cfg *cfg, struct sp_
 		rc = create_tables(w);
 	if (rc)
 		return schema_error(w->path, w->db, rc, "cannot be written", err);
-	rc = schema_check(w->db, w->path, err);
+	rc = schema_check(w->db, w->path, &known, err);
 	if (!rc)
 		rc = use_wal(w, err);
 	if (rc)
 		return rc;
-	rc = begin_session(w, cfg);
+	if (known < SCHEMA_VERSION)
+		rc = upgrade_tables(w);
+	if (!rc)
+		rc = begin_session(w, cfg);
 	if (!rc)
 		rc = prepare_all(w);
 	return rc ? schema_error(w->path, w->db, rc, "cannot be written", err) : 0;

@@ -9,7 +9,18 @@
 #include "store/buffer.h"
 #include "store/store.h"
 
-enum { ST_BEGIN, ST_COMMIT, ST_EVENT, ST_LIFE, ST_ALERT, ST_DELETE, ST_PROGRESS, ST_MAX };
+enum {
+	ST_BEGIN,
+	ST_COMMIT,
+	ST_EVENT,
+	ST_LIFE,
+	ST_ALERT,
+	ST_DELETE,
+	ST_PROGRESS,
+	ST_STACK,
+	ST_UNSTACK,
+	ST_MAX
+};
 
 struct writer {
 	sqlite3 *db;
