@@ -113,7 +113,15 @@ static void test_openers(void **state)
 	}
 	plain(r, 100, ROLE_ARRIVE, PID, "7001");
 	assert_int_equal(look(r, "7001", 1).l.stage, STAGE_BOOTSTRAP);
+	/* in no queue: only an entry of the status table */
 	plain(r, 100, ROLE_HELD, PID, "7002");
+	assert_false(look(r, "7002", 1).found);
+	{
+		struct sp_event ev = event(r, 100, ROLE_HELD, PID, "7002");
+
+		strcpy(ev.kind, "bootstrap");
+		feed(r, &ev);
+	}
 	assert_true(look(r, "7002", 1).found);
 	announce(r, 100, "7003", "A", 1);
 	assert_false(look(r, "7003", 1).l.observed_late);

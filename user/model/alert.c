@@ -17,7 +17,7 @@ static void current_verdict(struct model *m, struct life *l)
 	verdict_choose(m, l, m->now, &c);
 	if (s) {
 		if (c.cause != s->cause)
-			c.op = NULL;
+			c = (struct choice){0};
 		c.cause = s->cause;
 		c.conf = s->conf;
 		c.pin = (int)s->pin;

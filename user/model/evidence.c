@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/facts.h"
+#include "model/seen.h"
 #include "model/words.h"
 
 /* A worker in its polling loop asks thousands of times a second (NIXL under SGLang: 12,000). */
@@ -13,16 +14,7 @@
 /* Counting neighbours in a list is for evidence only: stop early. */
 #define MAX_COUNT 1000u
 
-struct scene {
-	struct model *m;
-	const struct life *l;
-	const struct choice *c;
-	uint64_t now;
-	struct model_verdict *v;
-};
-
-__attribute__((format(printf, 3, 4))) static void say(struct scene *s, bool against,
-						      const char *fmt, ...)
+void say(struct scene *s, bool against, const char *fmt, ...)
 {
 	struct model_verdict *v = s->v;
 	va_list ap;
@@ -42,7 +34,7 @@ static double sec(uint64_t ns)
 }
 
 /* Seconds since the life opened, as the timeline counts. */
-static double at(const struct scene *s, uint64_t ns)
+double scene_at(const struct scene *s, uint64_t ns)
 {
 	return ns >= s->l->opened_ns ? sec(ns - s->l->opened_ns) : -sec(s->l->opened_ns - ns);
 }
@@ -97,7 +89,8 @@ static void say_stalled(struct scene *s)
 	words_op(s->m, o, what, sizeof(what));
 	say(s, false,
 	    "op 0x%" PRIx64 " (%s) posted by thread %u at +%.1f s, in progress for %.1f s",
-	    o->handle, what, o->worker->key.tid, at(s, o->since_ns), sec(s->now - o->since_ns));
+	    o->handle, what, o->worker->key.tid, scene_at(s, o->since_ns),
+	    sec(s->now - o->since_ns));
 	say_poll(s, o);
 	for (const struct op *b = s->l->ops; b; b = b->lnext)
 		n += b->state == OP_BUSY;
@@ -112,6 +105,8 @@ static void say_behind(struct scene *s)
 	const struct life *l = s->l;
 	const struct worker *w = l->worker ? l->worker : worker_inferred(l);
 
+	if (s->c->worker)
+		return;
 	if (!o) {
 		o = fact_any_blocked(l, s->now, stage_span(s->m, l));
 		if (o)
@@ -147,14 +142,14 @@ static void say_error(struct scene *s)
 	if (s->l->error_ns)
 		say(s, false, "an operation ended with error %" PRId64 "%s%s%s at +%.1f s",
 		    r->error_code, r->error_note[0] ? " (" : "", r->error_note,
-		    r->error_note[0] ? ")" : "", at(s, s->l->error_ns));
+		    r->error_note[0] ? ")" : "", scene_at(s, s->l->error_ns));
 	if (r->create_failed_ns)
 		say(s, false, "an operation could not be created at +%.1f s (error %" PRId64 ")",
-		    at(s, r->create_failed_ns), r->create_code);
+		    scene_at(s, r->create_failed_ns), r->create_code);
 	if (r->abandoned_ns)
 		say(s, false, "an operation was closed in progress at +%.1f s",
-		    at(s, r->abandoned_ns));
-	if (!s->m->cfg.sees_release)
+		    scene_at(s, r->abandoned_ns));
+	if (!still_held(s->m, s->l))
 		say(s, true,
 		    "the server has most likely failed the room at once: its release "
 		    "cannot be seen from here");
@@ -185,18 +180,20 @@ static void say_reuse(struct scene *s)
 	say(s, false,
 	    "the room was opened again at +%.1f s while an earlier life was open (other "
 	    "life: %u)",
-	    at(s, r->overlap_ns), r->other_life);
+	    scene_at(s, r->overlap_ns), r->other_life);
 	if (r->reused_ns)
 		say(s, false,
 		    "life %u ended well at +%.1f s: the server's entry for the room went "
 		    "with it",
-		    r->other_life, at(s, r->reused_ns));
-	if (r->one_pass && !s->l->ngroups)
+		    r->other_life, scene_at(s, r->reused_ns));
+	if (r->one_pass && !s->l->ngroups && !still_held(s->m, s->l))
 		say(s, true,
 		    "life %u was sent in one chunk: had both gone through the same forward pass "
 		    "or the next, both have ended",
 		    r->other_life);
-	if (r->reuse_doubt)
+	if (r->both_seen)
+		say(s, false, "the server's queues held both at once");
+	if (r->reuse_doubt && !seen_listed(s->l))
 		say(s, true,
 		    "the earlier life was aborted, failed or overdue by then, and may have "
 		    "been gone");
@@ -207,12 +204,12 @@ static void say_thread(struct scene *s)
 	const struct proc *p = s->l->proc;
 	const struct worker *w = s->l->worker ? s->l->worker : worker_inferred(s->l);
 
-	if (s->l->stage == STAGE_BOOTSTRAP)
+	if (s->l->stage == STAGE_BOOTSTRAP && p->boot_tid)
 		say(s, false, "thread %u, which received the announcements, exited at +%.1f s",
-		    p->boot_tid, at(s, p->boot_dead_ns));
-	else if (w && w->exited_ns)
+		    p->boot_tid, scene_at(s, p->boot_dead_ns));
+	else if (s->l->stage != STAGE_BOOTSTRAP && w && w->exited_ns)
 		say(s, false, "thread %u, which posts for this room, exited at +%.1f s", w->key.tid,
-		    at(s, w->exited_ns));
+		    scene_at(s, w->exited_ns));
 }
 
 /* Of rooms for which nothing has gone wrong yet. */
@@ -254,7 +251,7 @@ static void say_decisive(struct scene *s)
 	case CAUSE_CONTROL_LOST:
 		if (r)
 			say(s, false, "staging request sent at +%.1f s, no reply since",
-			    at(s, r->control_out_ns));
+			    scene_at(s, r->control_out_ns));
 		break;
 	case CAUSE_STATUS_LOST:
 		say(s, false,
@@ -269,11 +266,17 @@ static void say_decisive(struct scene *s)
 		say_needs(s);
 		break;
 	case CAUSE_DONE_NOT_RELEASED:
-		say(s, false, "all operations are complete since +%.1f s",
-		    at(s, s->l->progress_ns));
+		if (s->l->ndone)
+			say(s, false, "all operations are complete since +%.1f s",
+			    scene_at(s, s->l->progress_ns));
+		else
+			say(s, false, "the server's status says that it is done");
 		break;
 	case CAUSE_NEVER_SENT:
-		if (s->l->stage == STAGE_READY)
+		if (seen_in(s->l, Q_WAITING))
+			say(s, true,
+			    "it waits for its forward pass, and nothing ahead of it moves");
+		else if (s->l->stage == STAGE_READY && !seen_listed(s->l))
 			say(s, true,
 			    "it may still wait for its forward pass, which cannot be seen "
 			    "from here");
@@ -313,14 +316,14 @@ static void say_abort(struct scene *s)
 	if (!l->abort_ns)
 		return;
 	if (!fact_aborted(l, s->now))
-		say(s, false, "the abort at +%.1f s did not free it", at(s, l->abort_ns));
-	else if (s->m->cfg.sees_release)
-		say(s, false, "abort at +%.1f s, no release since", at(s, l->abort_ns));
+		say(s, false, "the abort at +%.1f s did not free it", scene_at(s, l->abort_ns));
+	else if (still_held(s->m, l))
+		say(s, false, "abort at +%.1f s, no release since", scene_at(s, l->abort_ns));
 	else
 		say(s, true,
 		    "abort at +%.1f s: the server may have ended the room, which cannot "
 		    "be seen from here",
-		    at(s, l->abort_ns));
+		    scene_at(s, l->abort_ns));
 }
 
 /* Other processes (ranks) that have had the room and let it go. */
@@ -364,6 +367,7 @@ void evidence_words(struct model *m, const struct life *l, const struct choice *
 
 	v->nevidence = 0;
 	say_decisive(&s);
+	evidence_view(&s);
 	if (l->ngroups)
 		say(&s, false, "operations: %u done, %u not over", l->ndone, l->nbusy);
 	say_abort(&s);
@@ -371,7 +375,7 @@ void evidence_words(struct model *m, const struct life *l, const struct choice *
 		say_reuse(&s);
 	if (l->rare && l->rare->gone_ns)
 		say(&s, false, "the connection of a peer ended at +%.1f s",
-		    at(&s, l->rare->gone_ns));
+		    scene_at(&s, l->rare->gone_ns));
 	say_doubts(&s);
 	say_peers(&s);
 	say_ranks(&s);

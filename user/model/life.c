@@ -2,7 +2,7 @@
 /* One life of a room: opening, progress, stages, what completes it, and its end. */
 #include <string.h>
 
-#include "model/lives.h"
+#include "model/seen.h"
 
 static size_t life_bytes(const struct model *m)
 {
@@ -70,11 +70,18 @@ void life_settle(struct model *m, struct life *l)
 {
 	if (l->stage != STAGE_INFLIGHT || !life_complete(m, l))
 		return;
-	if (m->cfg.sees_release) {
-		life_stage(m, l, STAGE_RELEASING);
-		return;
-	}
-	life_end(m, l, OUTCOME_DONE);
+	if (sees_release(m, l->proc))
+		life_releasing(m, l);
+	else
+		life_end(m, l, OUTCOME_DONE);
+}
+
+void life_releasing(struct model *m, struct life *l)
+{
+	life_stage(m, l, STAGE_RELEASING);
+	/* it may be over before any snapshot has seen it */
+	if (view_active(l->proc) && !seen_listed(l))
+		view_watch_end(m, l, m->now);
 }
 
 void life_stage(struct model *m, struct life *l, enum sp_stage stage)
@@ -87,6 +94,8 @@ void life_progress(struct model *m, struct life *l, const struct did *did)
 {
 	if (l->stuck)
 		stall_clear(m, l);
+	if (l->seen && l->seen->waits)
+		view_unwait(m, l->seen);
 	l->progress_ns = m->now;
 	l->progress_id = m->next_life + 1;
 	l->waits = l->deferred = false;
@@ -95,23 +104,39 @@ void life_progress(struct model *m, struct life *l, const struct did *did)
 		timer_arm(m, l);
 }
 
+/* Lives of a process are listed in order of opening; the first one's prev is the last. */
+static void link_to_proc(struct life *l, struct proc *p)
+{
+	struct life *after = p->lives ? p->lives->prev : NULL;
+
+	p->nopen++;
+	while (after && after->id > l->id)
+		after = after == p->lives ? NULL : after->prev;
+	l->next = after ? after->next : p->lives;
+	if (after)
+		l->prev = after;
+	else
+		l->prev = p->lives ? p->lives->prev : l;
+	if (l->next)
+		l->next->prev = l;
+	else if (after)
+		p->lives->prev = l;
+	if (after)
+		after->next = l;
+	else
+		p->lives = l;
+}
+
 static void link_life(struct life *l, struct room *r, struct proc *p)
 {
 	struct life **at = &r->first;
 
-	while (*at)
+	while (*at && (*at)->id < l->id)
 		at = &(*at)->rnext;
+	l->rnext = *at;
 	*at = l;
 	r->nopen++;
-	/* lives of a process are listed in order of opening; the first one's prev is the last */
-	if (p->lives) {
-		l->prev = p->lives->prev;
-		l->prev->next = l;
-		p->lives->prev = l;
-	} else {
-		l->prev = l;
-		p->lives = l;
-	}
+	link_to_proc(l, p);
 }
 
 static void unlink_life(struct life *l)
@@ -123,6 +148,7 @@ static void unlink_life(struct life *l)
 		at = &(*at)->rnext;
 	*at = l->rnext;
 	l->room->nopen--;
+	p->nopen--;
 	if (l->next)
 		l->next->prev = l->prev;
 	else
@@ -133,26 +159,34 @@ static void unlink_life(struct life *l)
 		l->prev->next = l->next;
 }
 
-/* The room is opened again while a life of it is open: a fact for both. */
+void life_overlap(struct model *m, struct life *old, struct life *young)
+{
+	bool doubt = life_doomed(old) || old->stuck;
+	struct rare *o, *y;
+
+	if (old->rare && old->rare->overlap_ns && young->rare && young->rare->overlap_ns)
+		return;
+	o = life_rare(m, old);
+	y = life_rare(m, young);
+	if (o) {
+		o->overlap_ns = m->now;
+		o->other_life = young->number;
+		o->reuse_doubt |= doubt;
+	}
+	if (y) {
+		y->overlap_ns = m->now;
+		y->other_life = old->number;
+		y->reuse_doubt |= doubt;
+	}
+}
+
+/* The room is opened again while a life of it is open. One that is complete has most likely been
+ * let go already: the view, which shows it, comes a moment later. */
 static void note_overlap(struct model *m, struct room *r, struct life *young)
 {
-	struct rare *y = life_rare(m, young);
-
-	for (struct life *l = r->first; l && l != young; l = l->rnext) {
-		struct rare *o = life_rare(m, l);
-		bool doubt = life_doomed(l) || l->stuck;
-
-		if (o) {
-			o->overlap_ns = m->now;
-			o->other_life = young->number;
-			o->reuse_doubt |= doubt;
-		}
-		if (y) {
-			y->overlap_ns = m->now;
-			y->other_life = l->number;
-			y->reuse_doubt |= doubt;
-		}
-	}
+	for (struct life *l = r->first; l && l != young; l = l->rnext)
+		if (l->stage != STAGE_RELEASING || l->stuck || m->cfg.sees_release)
+			life_overlap(m, l, young);
 }
 
 static void take_early_abort(struct model *m, struct room *r, struct life *l)
@@ -242,7 +276,7 @@ static void note_reuse(struct model *m, const struct life *ended)
 	}
 }
 
-static void life_free(struct model *m, struct life *l)
+void life_free(struct model *m, struct life *l)
 {
 	struct op *next;
 
@@ -258,12 +292,28 @@ static void life_free(struct model *m, struct life *l)
 	mem_free(m, l->peers, mem_appended(sizeof(*l->peers), l->npeers));
 	mem_free(m, l->groups, mem_appended(sizeof(*l->groups), l->ngroups));
 	mem_free(m, l->rare, sizeof(*l->rare));
+	seen_free(m, l);
 	mem_free(m, l->rid, l->rid ? strlen(l->rid) + 1 : 0);
 	room_unref(m, l->room);
 	mem_free(m, l, life_bytes(m));
 }
 
-void life_end(struct model *m, struct life *l, enum sp_outcome outcome)
+static void forget_seen(struct model *m, struct life *l)
+{
+	struct seen *s = l->seen;
+
+	if (!s)
+		return;
+	if (s->waits)
+		view_unwait(m, s);
+	if (s->listed && s->queue == Q_WAITING)
+		flow_push(m, &l->proc->waitq, s->waitq, m->now);
+	l->proc->nforward -= s->forward;
+	s->listed = s->forward = s->at = s->orphan = false;
+	s->tid = 0;
+}
+
+void life_close(struct model *m, struct life *l, enum sp_outcome outcome)
 {
 	if (l->stuck)
 		stall_clear(m, l);
@@ -272,7 +322,9 @@ void life_end(struct model *m, struct life *l, enum sp_outcome outcome)
 		flow_push(m, &l->proc->flow, l->id, m->now);
 		note_reuse(m, l);
 	}
+	l->room->ended_ns = m->now;
 	timer_drop(m, l);
+	forget_seen(m, l);
 	if (m->at_hand == l)
 		m->at_hand = NULL;
 	l->stage = STAGE_ENDED;
@@ -283,7 +335,21 @@ void life_end(struct model *m, struct life *l, enum sp_outcome outcome)
 	unlink_life(l);
 	m->st.open_lives--;
 	m->st.ended++;
+}
+
+void life_end(struct model *m, struct life *l, enum sp_outcome outcome)
+{
+	life_close(m, l, outcome);
 	life_free(m, l);
+}
+
+void life_reopen(struct model *m, struct life *l, enum sp_stage stage)
+{
+	make_room_for_life(m, l->room, l->proc);
+	l->stage = (uint8_t)stage;
+	link_life(l, l->room, l->proc);
+	m->st.open_lives++;
+	m->st.lives++;
 }
 
 /* Bounds: it is not known to have ended, but it is no longer followed. */

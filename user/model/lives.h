@@ -9,6 +9,7 @@
  *   agent   one peer of one process, by its name
  *   worker  one thread that announces or posts; what it is busy with
  *   flow    how far a queue has got: "when was something ahead of number N last completed?"
+ *   seen    what the server's own view says of a life (seen.h)
  */
 #ifndef SP_MODEL_LIVES_H
 #define SP_MODEL_LIVES_H
@@ -64,6 +65,7 @@
 struct life;
 struct op;
 struct agent;
+struct seen;
 
 /* ---- flow.c ------------------------------------------------------------------------------- */
 
@@ -96,6 +98,10 @@ struct worker {
 	uint64_t act_ns;  /* last create, post or completion of one of its operations */
 	uint64_t exited_ns;
 	struct op *unbound; /* created, handle not known yet */
+	/* the server's view: the room it works on, NULL: idle, or not known; referenced */
+	struct room *at;
+	uint64_t at_ns; /* since then, 0: the view has said nothing */
+	uint32_t at_life;
 	uint32_t nbusy, refs;
 	bool announces, posts, hashed;
 };
@@ -119,6 +125,16 @@ struct proc {
 	uint64_t gap_ns;           /* what it did before that was not seen, 0: nothing */
 	uint64_t boot_dead_ns;     /* its bootstrap thread ended then, 0: no */
 	uint64_t control_heard_ns; /* last control message without a room */
+	struct seen *waits;        /* lives that wait for the next look, in order of asking */
+	struct flow waitq;         /* the server's waiting queue: who has left it */
+	uint64_t loop_ns;          /* the server was last seen to move a request then */
+	uint32_t nopen, nforward;  /* open lives; of these, in their forward pass by the view */
+	uint32_t waitq_seq;        /* how many have entered the waiting queue */
+	uint8_t view;              /* enum view_state */
+	bool proved;               /* the view has shown a life that native events had opened */
+	bool native;               /* there are native events of rooms */
+	bool boot_missing;         /* the view says that the bootstrap thread is not there */
+	bool boot_known;           /* it has been there before */
 	uint32_t boot_tid, nposters;
 	uint32_t served; /* rooms whose thread was seen */
 	struct rule by_peer;
@@ -150,10 +166,13 @@ struct room {
 	struct room *iprev, *inext; /* idle rooms, longest idle first */
 	uint64_t abort_ns;          /* an abort without a life, 0: none */
 	uint64_t done_ns;           /* its latest life to end well did so then */
+	uint64_t ended_ns;          /* its latest life to end, well or not */
 	uint32_t nlives;            /* lives so far */
-	uint32_t refs;              /* lives and operations that name it */
+	uint32_t refs;              /* lives, operations and threads that name it */
 	uint32_t nopen;
-	uint16_t len; /* of name */
+	uint8_t len;     /* of name */
+	uint8_t entry;   /* enum entry: has the server's status table one for it? */
+	uint8_t nparked; /* lives that may come back, see park.c */
 	bool idle;
 	/* the key: pid and name, without a gap between them */
 	uint32_t pid;
@@ -183,14 +202,12 @@ struct rare {
 	uint64_t create_failed_ns, abandoned_ns, gone_ns;
 	uint64_t overlap_ns; /* a second opening of the room while this life was open */
 	uint64_t reused_ns;  /* another life of the room ended done after that */
-	int64_t error_code, create_code, held_code;
-	uint64_t held_ns;
+	int64_t error_code, create_code;
 	char error_note[48];
 	uint32_t told, other_life;
-	uint8_t held_kind;
 	bool reuse_doubt; /* the other life was aborted or overdue: perhaps gone already */
 	bool one_pass;    /* what ended well at reused_ns was sent in one chunk */
-	bool held;
+	bool both_seen;   /* the server's queues held both at once */
 };
 
 /* The last progress, enough to say it in words. */
@@ -198,6 +215,7 @@ struct did {
 	union {
 		struct agent *agent; /* announce; referenced through the life's peers */
 		uint64_t op;         /* post, status */
+		int64_t code;        /* held */
 	};
 	int32_t chunk, need;
 	int16_t rank;
@@ -228,6 +246,7 @@ struct life {
 	struct peer *peers;
 	struct group *groups;
 	struct rare *rare;
+	struct seen *seen; /* what the server's view says of it, NULL: nothing */
 	struct stuck *stuck;
 	void *user;
 	char *rid;
@@ -299,7 +318,10 @@ struct choice {
 	enum sp_cause cause;
 	enum sp_confidence conf;
 	int pin;
-	const struct op *op; /* the operation that decides: one's own, or the culprit's */
+	const struct op *op;         /* the operation that decides: one's own, or the culprit's */
+	const struct worker *worker; /* the thread that is at another room, by the view */
+	const struct life *rank;     /* rank-diverged: the other process's life, NULL: ended */
+	const struct room *other;    /* and its room there */
 };
 
 struct model {
@@ -319,7 +341,8 @@ struct model {
 	struct stuck *doubt_first, *doubt_last;
 	struct timer *heap;
 	uint32_t nheap, heap_cap;
-	uint32_t nidle, ndoubt, norphans, npeers;
+	struct seen *parked_first, *parked_last; /* lives that may come back, longest ended first */
+	uint32_t nidle, ndoubt, norphans, npeers, nparked, nasks;
 	uint64_t next_life, next_agent;
 	struct model_stats st;
 	char kinds[MAX_KINDS][16];
@@ -354,6 +377,13 @@ size_t room_bytes(const struct room *r);
 /* life.c */
 struct life *life_open(struct model *m, struct room *r, struct proc *p, bool late);
 void life_end(struct model *m, struct life *l, enum sp_outcome outcome);
+/* Its end, without giving up its memory; and back again. For park.c. */
+void life_close(struct model *m, struct life *l, enum sp_outcome outcome);
+void life_reopen(struct model *m, struct life *l, enum sp_stage stage);
+void life_free(struct model *m, struct life *l);
+void life_releasing(struct model *m, struct life *l); /* terminal: wait for its release */
+/* Two requests of one room at once: a fact for both. */
+void life_overlap(struct model *m, struct life *old, struct life *young);
 void life_progress(struct model *m, struct life *l, const struct did *did);
 void life_stage(struct model *m, struct life *l, enum sp_stage stage);
 bool life_complete(const struct model *m, const struct life *l);
@@ -390,6 +420,7 @@ void op_status(struct model *m, struct op *o, const struct sp_event *ev);
 void op_close(struct model *m, struct op *o);
 void op_free(struct model *m, struct op *o);
 void op_orphan(struct model *m, struct op *o);
+void op_adopt(struct model *m, struct op *o, struct life *l); /* the orphan's life is back */
 bool op_seen(const struct life *l, uint8_t kind, const struct sp_event *ev);
 struct group *group_find(const struct life *l, uint8_t kind, int32_t chunk);
 
@@ -402,7 +433,10 @@ void worker_unref(struct model *m, struct worker *w);
 void worker_hold(struct model *m, struct worker *w, struct op *o);
 void worker_let_go(struct op *o);
 void worker_serves(struct model *m, struct worker *w, struct life *l);
-void thread_exit(struct model *m, const struct sp_event *ev);
+struct worker *worker_find(const struct model *m, uint32_t pid, uint32_t tid);
+void worker_set_at(struct model *m, struct worker *w, struct room *at, uint32_t life);
+/* The exit of a thread, and what the view says of threads. */
+int thread_event(struct model *m, const struct sp_event *ev);
 /* The operation of another life that keeps w from everything else, idle for at least span. */
 const struct op *worker_blocked(const struct worker *w, const struct life *l, uint64_t now,
 				uint64_t span);
@@ -421,6 +455,8 @@ uint64_t life_due(const struct model *m, const struct life *l);
 
 /* stall.c: what happens at a deadline */
 int life_overdue(struct model *m, struct life *l, uint64_t ns);
+/* Its deadline passed at ns, and nothing more is to be waited for. */
+int life_judge(struct model *m, struct life *l, uint64_t ns);
 void stall_again(struct model *m, struct life *l, uint64_t ns);
 /* Before an event is applied to a stuck life: put what it may withdraw into words. */
 void stall_prepare(struct model *m, const struct life *l);
@@ -440,6 +476,10 @@ void verdict_words(struct model *m, const struct life *l, const struct choice *c
 /* route.c: events that carry a room or an operation */
 int route_room(struct model *m, const struct sp_event *ev);
 int route_op(struct model *m, const struct sp_event *ev);
+/* Hand the event to l: from here on it counts as l's. Then, after it: what it changed, told once.
+ */
+void route_give(struct model *m, const struct sp_event *ev, struct life *l);
+void route_settle(struct model *m);
 /* alert.c */
 void life_view(struct model *m, struct life *l, struct model_life *v);
 void tell_taken(struct model *m, const struct sp_event *ev, struct life *l);

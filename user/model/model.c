@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/lives.h"
+#include "model/seen.h"
 
 /* Flows merge completions closer together than a 64th of the shortest deadline they are asked
  * about. */
@@ -142,9 +142,9 @@ static int take(struct model *m, const struct sp_event *ev)
 	case ROLE_REGISTER:
 		return registered(m, ev);
 	case ROLE_THREAD:
-		tell_taken(m, ev, NULL);
-		thread_exit(m, ev);
-		return 0;
+		return thread_event(m, ev);
+	case ROLE_VIEW:
+		return view_event(m, ev);
 	case ROLE_PEER:
 		tell_taken(m, ev, NULL);
 		peer_event(m, ev);
@@ -182,6 +182,19 @@ void model_each(struct model *m, bool (*fn)(void *ctx, const struct model_life *
 				return;
 		}
 	}
+}
+
+size_t model_asks(const struct model *m)
+{
+	return m->nasks;
+}
+
+size_t model_open_lives(const struct model *m, uint32_t pid)
+{
+	const struct proc *p;
+
+	HASH_FIND(hh, m->procs, &pid, sizeof(pid), p);
+	return p ? p->nopen : 0;
 }
 
 size_t model_stuck(const struct model *m, enum sp_confidence min)

@@ -54,6 +54,7 @@ const char *sp_outcome_name(enum sp_outcome o);
 
 #define VERDICT_EVIDENCE_MAX 12
 #define VERDICT_TEXT_MAX     200
+#define VERDICT_TIDS_MAX     4
 struct model_culprit {
 	bool set;
 	uint32_t pid, tid;
@@ -68,6 +69,10 @@ struct model_verdict {
 	char last[VERDICT_TEXT_MAX];     /* last progress, in words */
 	char expected[VERDICT_TEXT_MAX]; /* what should have come next */
 	struct model_culprit culprit;
+	/* The threads that it speaks of, without repeats: who serves the room, the culprit's, the
+	 * bootstrap thread, the main thread (its tid is the pid). Their stacks are of interest. */
+	uint32_t tids[VERDICT_TIDS_MAX];
+	int ntids;
 	int nevidence;
 	struct {
 		bool against; /* speaks against the verdict */
@@ -126,9 +131,12 @@ struct model_ops {
 	/* A life was opened, or any field of model_life changed since the last call. May be NULL.
 	 */
 	void (*life_changed)(void *ctx, const struct model_life *l);
+	/* An end that was concluded from the server's view is provisional: when the same request is
+	 * seen again, life_changed comes with the same pid, room, number and id, *user NULL. */
 	void (*life_ended)(void *ctx, const struct model_life *l);
 	/* An event was given to a life (l NULL: to none). Called once for each model_event, before
-	 * the alerts and the end that it causes. May be NULL. */
+	 * the alerts and the end that it causes; not for a ROLE_VIEW that changed nothing (a replay
+	 * does well without it). May be NULL. */
 	void (*event_taken)(void *ctx, const struct sp_event *ev, const struct model_life *l);
 	/* When was op of pid last polled, by which thread, with what answer? false: unknown.
 	 * Evidence only: never changes cause or confidence (a replay has no answer). May be NULL.
@@ -139,7 +147,8 @@ struct model_ops {
 struct model_cfg {
 	const struct profile *profile;   /* room type, fakes, needs; kept by reference */
 	uint64_t stage_ns[SP_STAGE_MAX]; /* deadlines; 0: none. Start from profile->stage_ns */
-	bool sees_release; /* an active source shows release or reply (sockets, server's view) */
+	bool sees_release; /* an active source shows release or reply (sockets). The server's own
+			      view says so itself, by its events */
 	bool sees_arrive;  /* an active source shows arrivals */
 };
 
@@ -147,13 +156,18 @@ struct model;
 struct model *model_new(const struct model_cfg *cfg, const struct model_ops *ops, void *ctx);
 /* Nothing ends by it: no callback is called. Free the lives' user pointers first (model_each). */
 void model_free(struct model *m);
-/* Give it one event. Also handles ROLE_THREAD, ROLE_TARGET, ROLE_LOSS, ROLE_STALL. An event older
- * than the model's time is taken at the model's time. 0 or -ENOMEM. */
+/* Give it one event. Also handles ROLE_THREAD, ROLE_TARGET, ROLE_LOSS, ROLE_STALL, ROLE_VIEW. An
+ * event older than the model's time is taken at the model's time. 0 or -ENOMEM. */
 int model_event(struct model *m, const struct sp_event *ev);
 /* Fire all deadlines <= now_ns. */
 void model_advance(struct model *m, uint64_t now_ns);
 /* The next deadline, UINT64_MAX when none. */
 uint64_t model_next(const struct model *m);
+/* Overdue lives that wait for the next look at their process (ROLE_VIEW) before they are judged:
+ * 0, none. Take a snapshot soon when there are any. */
+size_t model_asks(const struct model *m);
+/* Open lives of one process. */
+size_t model_open_lives(const struct model *m, uint32_t pid);
 /* Visit the open lives (order unspecified). Stops when fn returns false. */
 void model_each(struct model *m, bool (*fn)(void *ctx, const struct model_life *l), void *ctx);
 /* Open lives that are stuck now with at least this confidence. */

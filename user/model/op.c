@@ -162,6 +162,17 @@ void op_orphan(struct model *m, struct op *o)
 		op_free(m, oldest);
 }
 
+void op_adopt(struct model *m, struct op *o, struct life *l)
+{
+	m->norphans--;
+	room_unref(m, o->room);
+	o->orphan = false;
+	o->life = l;
+	o->lnext = l->ops;
+	l->ops = o;
+	l->nops++;
+}
+
 /* It counts no longer: the same operation may be created anew. */
 static void uncount(struct op *o)
 {

@@ -104,7 +104,7 @@ struct room *room_get(struct model *m, uint32_t pid, const char *name)
 	if (!r)
 		return NULL;
 	r->pid = pid;
-	r->len = (uint16_t)len;
+	r->len = (uint8_t)len;
 	memcpy(r->name, name, len);
 	HASH_ADD(hh, m->rooms, pid, KEY_LEN(len), r);
 	if (!r->hh.tbl) {

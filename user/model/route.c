@@ -3,10 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "model/lives.h"
+#include "model/seen.h"
 
-/* Hand the event to l: from here on it counts as l's. */
-static void give(struct model *m, const struct sp_event *ev, struct life *l)
+void route_give(struct model *m, const struct sp_event *ev, struct life *l)
 {
 	m->at_hand = l;
 	l->last_ns = m->now;
@@ -23,8 +22,7 @@ static void give(struct model *m, const struct sp_event *ev, struct life *l)
 	tell_taken(m, ev, l);
 }
 
-/* After the event: what it changed, told once. */
-static void settle(struct model *m)
+void route_settle(struct model *m)
 {
 	struct life *l = m->at_hand;
 
@@ -48,7 +46,7 @@ static void supersede(struct model *m, struct room *r)
 
 	for (struct life *l = r->first; l; l = next) {
 		next = l->rnext;
-		if (l->stage == STAGE_BOOTSTRAP && l->stuck)
+		if (l->stage == STAGE_BOOTSTRAP && l->stuck && !seen_listed(l))
 			life_end(m, l, OUTCOME_FAILED);
 	}
 }
@@ -75,7 +73,7 @@ static int announce(struct model *m, struct proc *p, struct room *r, struct agen
 
 	if (!l)
 		return -ENOMEM;
-	give(m, ev, l);
+	route_give(m, ev, l);
 	rc = life_announce(m, l, a, ev);
 	did.need = l->quorum;
 	did.flags = ev->flags & EV_NODATA;
@@ -84,7 +82,7 @@ static int announce(struct model *m, struct proc *p, struct room *r, struct agen
 	life_progress(m, l, &did);
 	if (l->stage == STAGE_BOOTSTRAP && life_quorum(l))
 		life_stage(m, l, STAGE_READY);
-	settle(m);
+	route_settle(m);
 	return rc;
 }
 
@@ -98,7 +96,10 @@ static int route_announce(struct model *m, struct proc *p, const struct sp_event
 	if (!r || !a || !w)
 		return -ENOMEM;
 	w->announces = true;
+	p->native = p->boot_known = true;
+	p->boot_missing = false;
 	p->boot_dead_ns = 0;
+	p->boot_tid = ev->tid;
 	/* opening a life may forget others, and with them what only they refer to */
 	agent_ref(m, a);
 	room_ref(m, r);
@@ -119,7 +120,7 @@ static struct life *posted_life(struct model *m, const struct room *r, const str
 	if (!l || !l->rnext)
 		return l;
 	kind = kind_index(m, ev->kind);
-	while (l->rnext && (life_doomed(l) || op_seen(l, kind, ev)))
+	while (l->rnext && (life_doomed(l) || l->stage == STAGE_RELEASING || op_seen(l, kind, ev)))
 		l = l->rnext;
 	return l;
 }
@@ -141,9 +142,9 @@ static int route_create(struct model *m, struct proc *p, const struct sp_event *
 		l = life_open(m, r, p, true);
 	if (!l)
 		return -ENOMEM;
-	give(m, ev, l);
+	route_give(m, ev, l);
 	rc = op_create(m, l, ev);
-	settle(m);
+	route_settle(m);
 	return rc;
 }
 
@@ -170,6 +171,7 @@ int route_op(struct model *m, const struct sp_event *ev)
 
 	if (!p)
 		return -ENOMEM;
+	p->native |= post;
 	if (post && !ev->room[0])
 		o = bind_unbound(m, p, ev);
 	if (!o)
@@ -182,7 +184,7 @@ int route_op(struct model *m, const struct sp_event *ev)
 		return 0;
 	}
 	if (op_life(o))
-		give(m, ev, o->life);
+		route_give(m, ev, o->life);
 	else
 		tell_taken(m, ev, NULL);
 	if (post)
@@ -191,7 +193,7 @@ int route_op(struct model *m, const struct sp_event *ev)
 		op_status(m, o, ev);
 	else
 		op_close(m, o);
-	settle(m);
+	route_settle(m);
 	return 0;
 }
 
@@ -213,7 +215,7 @@ static int route_abort(struct model *m, const struct sp_event *ev)
 	/* the server has one entry for the room: it hits every life of it */
 	while (first->rnext && first->abort_ns)
 		first = first->rnext;
-	give(m, ev, first);
+	route_give(m, ev, first);
 	for (struct life *l = r->first; l; l = l->rnext) {
 		if (l->abort_ns)
 			continue;
@@ -221,7 +223,7 @@ static int route_abort(struct model *m, const struct sp_event *ev)
 		if (l != first)
 			tell_changed(m, l);
 	}
-	settle(m);
+	route_settle(m);
 	return 0;
 }
 
@@ -242,53 +244,10 @@ static int route_arrive(struct model *m, struct proc *p, const struct sp_event *
 
 	if (!l)
 		return -ENOMEM;
-	give(m, ev, l);
+	route_give(m, ev, l);
 	l->arrived = true;
 	life_progress(m, l, &did);
-	settle(m);
-	return 0;
-}
-
-/* The server's view: queue in kind, status in code, -1 when its status table has no entry. */
-static void held(struct model *m, struct life *l, const struct sp_event *ev)
-{
-	struct did did = {.role = ROLE_HELD, .rank = -1, .last = -1, .chunk = -1, .need = -1};
-	struct rare *r = life_rare(m, l);
-	uint8_t kind = kind_index(m, ev->kind);
-	bool same;
-
-	if (!r)
-		return;
-	same = r->held && r->held_kind == kind && r->held_code == ev->code;
-	r->held = true;
-	r->held_kind = kind;
-	r->held_code = ev->code;
-	r->held_ns = m->now;
-	l->arrived = true;
-	if (same)
-		return;
-	did.kind = kind;
-	life_progress(m, l, &did);
-	if (strstr(ev->kind, "inflight") && l->stage < STAGE_INFLIGHT)
-		life_stage(m, l, STAGE_INFLIGHT);
-	else if (strstr(ev->kind, "waiting") && l->stage < STAGE_READY)
-		life_stage(m, l, STAGE_READY);
-}
-
-static int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
-{
-	struct room *r = room_get(m, ev->pid, ev->room);
-	struct life *l = r ? r->first : NULL;
-
-	if (!r)
-		return -ENOMEM;
-	if (!l)
-		l = life_open(m, r, p, strstr(ev->kind, "bootstrap") == NULL);
-	if (!l)
-		return -ENOMEM;
-	give(m, ev, l);
-	held(m, l, ev);
-	settle(m);
+	route_settle(m);
 	return 0;
 }
 
@@ -336,10 +295,10 @@ static void told(struct model *m, struct life *l, const struct sp_event *ev)
 		if (!r || ++r->told < life_takers(l) || l->nbusy)
 			return;
 	}
-	if (!m->cfg.sees_release)
+	if (!sees_release(m, l->proc))
 		life_end(m, l, outcome);
 	else if (outcome == OUTCOME_DONE)
-		life_stage(m, l, STAGE_RELEASING);
+		life_releasing(m, l);
 	else if (!l->error_ns)
 		l->error_ns = m->now;
 }
@@ -350,17 +309,21 @@ static int route_end(struct model *m, const struct sp_event *ev)
 	struct room *r = room_find(m, ev->pid, ev->room);
 	struct life *l = r ? ending_life(r, ev) : NULL;
 
+	if (ev->role == ROLE_RELEASE && (ev->flags & EV_INFERRED)) {
+		route_inferred(m, ev);
+		return 0;
+	}
 	if (!l) {
 		tell_taken(m, ev, NULL);
 		return 0;
 	}
-	give(m, ev, l);
+	route_give(m, ev, l);
 	life_progress(m, l, &did);
 	if (ev->role == ROLE_TOLD)
 		told(m, l, ev);
 	else
 		life_end(m, l, outcome_of(l, ev));
-	settle(m);
+	route_settle(m);
 	return 0;
 }
 
@@ -382,13 +345,13 @@ static int route_control(struct model *m, struct proc *p, const struct sp_event 
 		tell_taken(m, ev, NULL);
 		return 0;
 	}
-	give(m, ev, l);
+	route_give(m, ev, l);
 	x = life_rare(m, l);
 	if (x && is_reply(ev->kind))
 		x->control_in_ns = m->now;
 	else if (x)
 		x->control_out_ns = m->now;
-	settle(m);
+	route_settle(m);
 	return x ? 0 : -ENOMEM;
 }
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "model/lives.h"
+#include "model/seen.h"
 
 static uint64_t max_ns(uint64_t a, uint64_t b)
 {
@@ -41,6 +41,12 @@ static bool own_ahead(const struct life *l, uint64_t *ns)
 	return any;
 }
 
+/* When did w last do anything, as far as both sources tell? */
+uint64_t worker_moved(const struct worker *w)
+{
+	return max_ns(w->at_ns, w->act_ns);
+}
+
 static const struct op *others_op(const struct worker *w, const struct life *l)
 {
 	const struct op *o = w && w->busy ? w->busy->wprev : NULL;
@@ -48,22 +54,49 @@ static const struct op *others_op(const struct worker *w, const struct life *l)
 	return o && op_life(o) != l ? o : NULL;
 }
 
-static const struct worker *thread_of(const struct life *l)
+static const struct worker *thread_of(const struct model *m, const struct life *l)
 {
+	const struct worker *w = seen_worker(m, l);
+
+	if (w)
+		return w;
 	return l->worker ? l->worker : worker_inferred(l);
+}
+
+/* The view tells where l waits, and so what is ahead of it: the rooms listed before it in the
+ * waiting queue; in the backlog of a thread, all that this thread does; at the hands of a thread or
+ * nowhere, nothing. false: it does not tell. */
+static bool seen_ahead(const struct model *m, const struct life *l, uint64_t *ns)
+{
+	const struct worker *w = seen_worker(m, l);
+	const struct op *o = others_op(w, l);
+
+	if (seen_in(l, Q_WAITING)) {
+		*ns = max_ns(flow_before(&l->proc->waitq, l->seen->waitq),
+			     flow_before(&l->proc->flow, l->id));
+		return true;
+	}
+	if (!seen_in(l, Q_INFLIGHT) || l->stage == STAGE_RELEASING)
+		return false;
+	if (w) {
+		*ns = max_ns(worker_moved(w), o ? op_ahead(o) : 0);
+		return w->at_ns != 0;
+	}
+	*ns = 0;
+	return seen_idle(m, l) || l->seen->code == HELD_NO_ENTRY;
 }
 
 /* The last movement of what stands before l in its queue, 0: none. Rooms that came later and went
  * past it do not count, or one pin on a busy node would never be seen. */
 uint64_t life_ahead(const struct model *m, const struct life *l)
 {
-	const struct worker *w = thread_of(l);
+	const struct worker *w = thread_of(m, l);
 	const struct op *o = others_op(w, l);
 	uint64_t ns = 0;
 
 	if (l->stage == STAGE_BOOTSTRAP)
 		return 0;
-	if (own_ahead(l, &ns))
+	if (own_ahead(l, &ns) || seen_ahead(m, l, &ns))
 		return ns;
 	ns = flow_before(&l->proc->flow, l->id);
 	if (l->stage == STAGE_RELEASING || !w)
@@ -76,9 +109,14 @@ uint64_t life_ahead(const struct model *m, const struct life *l)
 
 /* Its thread has been busy with a younger room for suspiciously long, but not yet for the whole
  * deadline: wait, once, for what becomes of that. */
-static uint64_t worth_waiting(const struct life *l, uint64_t ns, uint64_t span)
+static uint64_t worth_waiting(const struct model *m, const struct life *l, uint64_t ns,
+			      uint64_t span)
 {
-	const struct op *o = others_op(thread_of(l), l);
+	const struct op *o = others_op(thread_of(m, l), l);
+
+	/* the view knows better what it waits for */
+	if (seen_idle(m, l) || (seen_listed(l) && !seen_in(l, Q_INFLIGHT)))
+		return 0;
 
 	if (!o || l->deferred || l->stage == STAGE_BOOTSTRAP || l->stage == STAGE_RELEASING)
 		return 0;
@@ -94,11 +132,11 @@ static bool queue_moves(struct model *m, struct life *l, uint64_t ns)
 	uint64_t span = stage_span(m, l);
 	uint64_t ahead;
 
-	if (l->fake || !span)
+	if ((l->fake && !seen_in(l, Q_INFLIGHT)) || !span)
 		return false;
 	ahead = life_ahead(m, l);
 	if (ahead + span <= ns || ahead <= l->progress_ns) {
-		ahead = worth_waiting(l, ns, span);
+		ahead = worth_waiting(m, l, ns, span);
 		if (!ahead || ahead <= l->progress_ns)
 			return false;
 		l->deferred = true;
@@ -146,14 +184,15 @@ static bool alerts(enum sp_cause cause)
 static uint64_t look_again(const struct model *m, const struct life *l, uint64_t ns)
 {
 	uint64_t span = stage_span(m, l);
-	const struct worker *w = thread_of(l);
+	const struct worker *w = thread_of(m, l);
 	uint64_t again;
 
-	if (!span || l->fake)
+	if (!span || (l->fake && !seen_in(l, Q_INFLIGHT)))
 		return NEVER;
 	again = ns + max_ns(span, ns - l->stuck->since_ns);
-	if (w && others_op(w, l) && w->act_ns + span > ns && w->act_ns + span < again)
-		again = w->act_ns + span;
+	if (w && (others_op(w, l) || (w->at && w->at != l->room)) && worker_moved(w) + span > ns &&
+	    worker_moved(w) + span < again)
+		again = worker_moved(w) + span;
 	return again;
 }
 
@@ -198,6 +237,23 @@ int life_overdue(struct model *m, struct life *l, uint64_t ns)
 		stall_again(m, l, ns);
 		return 0;
 	}
+	if (l->seen && l->seen->ask_ns) {
+		/* nobody has looked: the view is no better than an unstable one */
+		if (l->proc->view == VIEW_OK)
+			l->proc->view = VIEW_UNSTABLE;
+		ns = l->seen->ask_ns;
+		view_unwait(m, l->seen);
+		return life_judge(m, l, ns);
+	}
+	if (queue_moves(m, l, ns))
+		return 0;
+	if (view_active(l->proc) && !view_ask(m, l, ns))
+		return 0;
+	return life_judge(m, l, ns);
+}
+
+int life_judge(struct model *m, struct life *l, uint64_t ns)
+{
 	if (queue_moves(m, l, ns))
 		return 0;
 	l->stuck = mem_new(m, sizeof(*l->stuck));
@@ -205,7 +261,7 @@ int life_overdue(struct model *m, struct life *l, uint64_t ns)
 		return -ENOMEM;
 	l->stuck->life = l;
 	l->stuck->since_ns = ns;
-	l->ever_stuck = l->ever_stuck || !l->fake;
+	l->ever_stuck = l->ever_stuck || !l->fake || seen_in(l, Q_INFLIGHT);
 	l->waits = false;
 	stall_again(m, l, ns);
 	return 0;
@@ -221,7 +277,7 @@ void stall_prepare(struct model *m, const struct life *l)
 		return;
 	verdict_choose(m, l, m->now, &c);
 	if (c.cause != s->best_cause)
-		c.op = NULL;
+		c = (struct choice){0};
 	c.cause = s->best_cause;
 	c.conf = s->best_conf;
 	c.pin = (int)s->best_pin;

@@ -4,10 +4,8 @@
  * fits wins; then what is not known takes confidence away. Facts younger than the stall are
  * evidence at most: the earliest root stays the cause.
  */
-#include <string.h>
-
-#include "model/lives.h"
 #include "model/facts.h"
+#include "model/seen.h"
 
 static bool set(struct choice *c, enum sp_cause cause, enum sp_confidence conf, int pin)
 {
@@ -18,9 +16,10 @@ static bool set(struct choice *c, enum sp_cause cause, enum sp_confidence conf, 
 }
 
 /* Certain enough for an alert only where an active source would have shown the room's end. */
-static bool set_if_seen(const struct model *m, struct choice *c, enum sp_cause cause)
+static bool set_if_seen(const struct model *m, const struct life *l, struct choice *c,
+			enum sp_cause cause)
 {
-	if (m->cfg.sees_release)
+	if (still_held(m, l))
 		return set(c, cause, CONF_LIKELY, 1);
 	return set(c, cause, CONF_POSSIBLE, -1);
 }
@@ -54,7 +53,7 @@ static bool transfer_error(const struct model *m, const struct life *l, uint64_t
 		failed = true;
 	if (r && r->abandoned_ns && r->abandoned_ns < since && !fact_aborted(l, now))
 		failed = true;
-	return failed && set_if_seen(m, c, CAUSE_TRANSFER_ERROR);
+	return failed && set_if_seen(m, l, c, CAUSE_TRANSFER_ERROR);
 }
 
 /* Behind o: a pin when o itself has stood still for as long as a transfer may take. */
@@ -70,8 +69,7 @@ static bool set_behind(const struct model *m, const struct life *l, uint64_t now
 	return set(c, CAUSE_QUEUED_BEHIND, CONF_LIKELY, from + span <= now ? 1 : -1);
 }
 
-static bool queued_behind(const struct model *m, const struct life *l, uint64_t now,
-			  struct choice *c)
+bool native_behind(const struct model *m, const struct life *l, uint64_t now, struct choice *c)
 {
 	uint64_t span = stage_span(m, l);
 	const struct worker *w = l->worker ? l->worker : worker_inferred(l);
@@ -100,15 +98,6 @@ static bool control_lost(const struct life *l, uint64_t now, struct choice *c)
 	return set(c, CAUSE_CONTROL_LOST, CONF_LIKELY, 1);
 }
 
-static bool status_lost(const struct model *m, const struct life *l, struct choice *c)
-{
-	const struct rare *r = l->rare;
-
-	if (!r || !r->held || r->held_code != -1 || !strstr(m->kinds[r->held_kind], "inflight"))
-		return false;
-	return set(c, CAUSE_STATUS_LOST, CONF_CERTAIN, 1);
-}
-
 static bool room_reused(const struct model *m, const struct life *l, uint64_t now, struct choice *c)
 {
 	const struct rare *r = l->rare;
@@ -124,7 +113,7 @@ static bool room_reused(const struct model *m, const struct life *l, uint64_t no
 	if (l->stage == STAGE_READY && !r->reused_ns)
 		doubt = true;
 	/* both may have been in one forward pass: then one look at the one entry has ended both */
-	if (r->one_pass && !l->ngroups && !m->cfg.sees_release)
+	if (r->one_pass && !l->ngroups && !still_held(m, l))
 		doubt = true;
 	if (doubt)
 		return set(c, CAUSE_ROOM_REUSED, CONF_POSSIBLE, -1);
@@ -138,7 +127,7 @@ static bool incomplete(const struct model *m, const struct life *l, uint64_t now
 	if (!l->ngroups)
 		return false;
 	if (fact_aborted(l, now))
-		return set_if_seen(m, c, CAUSE_ABORT_NOT_REAPED);
+		return set_if_seen(m, l, c, CAUSE_ABORT_NOT_REAPED);
 	if (fact_created(l) || fact_parts(l) || need < 0 || m->cfg.profile->needs[need].last)
 		return set(c, CAUSE_SEND_INCOMPLETE, CONF_LIKELY, 1);
 	return set(c, CAUSE_AUX_MISSING, CONF_LIKELY, 1);
@@ -150,12 +139,9 @@ static bool nothing_sent(const struct model *m, const struct life *l, uint64_t n
 	uint64_t span = stage_span(m, l);
 
 	if (fact_aborted(l, now))
-		return set_if_seen(m, c, CAUSE_ABORT_NOT_REAPED);
+		return set_if_seen(m, l, c, CAUSE_ABORT_NOT_REAPED);
 	if (l->rare && l->rare->gone_ns && l->rare->gone_ns < fact_since(l, now))
-		return set_if_seen(m, c, CAUSE_PEER_GONE);
-	/* the server's own list holds it as sent or being sent */
-	if (l->stage == STAGE_INFLIGHT)
-		return set(c, CAUSE_NEVER_SENT, CONF_LIKELY, 1);
+		return set_if_seen(m, l, c, CAUSE_PEER_GONE);
 	if (!l->worker && !worker_inferred(l) && fact_any_blocked(l, now, span))
 		return set(c, CAUSE_QUEUED_BEHIND, CONF_POSSIBLE, -1);
 	return set(c, CAUSE_NEVER_SENT, CONF_POSSIBLE, -1);
@@ -171,8 +157,8 @@ static void choose_moving(const struct model *m, const struct life *l, uint64_t 
 		set(c, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
 		return;
 	}
-	if (queued_behind(m, l, now, c) || control_lost(l, now, c) || status_lost(m, l, c) ||
-	    room_reused(m, l, now, c) || incomplete(m, l, now, c))
+	if (native_behind(m, l, now, c) || control_lost(l, now, c) || room_reused(m, l, now, c) ||
+	    incomplete(m, l, now, c))
 		return;
 	nothing_sent(m, l, now, c);
 }
@@ -185,7 +171,7 @@ static void choose_bootstrap(const struct model *m, const struct life *l, uint64
 	if (thread_died(l, now, c))
 		return;
 	if (fact_aborted(l, now)) {
-		set_if_seen(m, c, CAUSE_ABORT_NOT_REAPED);
+		set_if_seen(m, l, c, CAUSE_ABORT_NOT_REAPED);
 		return;
 	}
 	if (r && r->abort_early_ns) {
@@ -208,9 +194,6 @@ static void cap(const struct model *m, const struct life *l, uint64_t now, struc
 {
 	bool doubt = l->uncertain || l->straggles || (fact_aborted(l, now) && !m->cfg.sees_release);
 
-	/* the server's own view needs no history */
-	if (c->cause == CAUSE_STATUS_LOST)
-		return;
 	if (doubt && c->conf > CONF_POSSIBLE)
 		c->conf = CONF_POSSIBLE;
 	if (doubt && c->pin == 1)
@@ -222,7 +205,7 @@ static void cap(const struct model *m, const struct life *l, uint64_t now, struc
 void verdict_choose(const struct model *m, const struct life *l, uint64_t now, struct choice *c)
 {
 	*c = (struct choice){.cause = CAUSE_NONE};
-	if (l->fake) {
+	if (l->fake && !seen_in(l, Q_INFLIGHT)) {
 		set(c, CAUSE_FAKE_ROOM, CONF_POSSIBLE, -1);
 		return;
 	}
@@ -230,15 +213,23 @@ void verdict_choose(const struct model *m, const struct life *l, uint64_t now, s
 		set(c, CAUSE_BACKPRESSURE, CONF_POSSIBLE, 0);
 		return;
 	}
+	/* the server's own view needs no history */
+	if (view_choose(m, l, now, c)) {
+		/* nothing of it is expected on the wire: whether that is a pin is for a person */
+		if (l->fake && c->conf > CONF_LIKELY)
+			c->conf = CONF_LIKELY;
+		return;
+	}
 	switch (l->stage) {
 	case STAGE_BOOTSTRAP:
 		choose_bootstrap(m, l, now, c);
 		break;
 	case STAGE_RELEASING:
-		set(c, CAUSE_DONE_NOT_RELEASED, CONF_LIKELY, 1);
+		set_if_seen(m, l, c, CAUSE_DONE_NOT_RELEASED);
 		break;
 	default:
 		choose_moving(m, l, now, c);
 	}
 	cap(m, l, now, c);
+	view_cap(m, l, c);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "model/facts.h"
+#include "model/seen.h"
 #include "model/words.h"
 
 static void copy(char *to, size_t len, const char *from)
@@ -47,6 +48,8 @@ static void last_words(const struct model *m, const struct life *l, char *buf, s
 	ev.need = d->need;
 	if (d->role == ROLE_POST || d->role == ROLE_STATUS)
 		ev.op = d->op;
+	if (d->role == ROLE_HELD)
+		ev.code = d->code;
 	if (d->role == ROLE_POST || d->role == ROLE_HELD)
 		copy(ev.kind, sizeof(ev.kind), m->kinds[d->kind]);
 	if (d->role == ROLE_ANNOUNCE && d->agent) {
@@ -96,11 +99,14 @@ static void expect_sent(const struct model *m, const struct life *l, char *buf, 
 
 static void expect_peers(const struct life *l, char *buf, size_t len)
 {
-	uint32_t need = l->quorum > 0 ? (uint32_t)l->quorum : 1;
-	uint32_t more = need > l->npeers ? need - l->npeers : 0;
+	uint32_t need = life_quorum_need(l), have = life_announced(l);
+	uint32_t more;
 
+	if (!need)
+		need = 1;
+	more = need > have ? need - have : 0;
 	snprintf(buf, len, "announce from %u more peer%s (%u of %u so far)", more,
-		 more == 1 ? "" : "s", l->npeers, need);
+		 more == 1 ? "" : "s", have, need);
 }
 
 static void expect_status(const struct model *m, const struct op *o, char *buf, size_t len)
@@ -124,6 +130,8 @@ static void expected_words(const struct model *m, const struct life *l, const st
 	case CAUSE_TRANSFER_STALLED:
 		if (fact_busy(l))
 			expect_status(m, fact_busy(l), buf, len);
+		else
+			snprintf(buf, len, "the end of what the thread is at");
 		break;
 	case CAUSE_QUEUED_BEHIND:
 		snprintf(buf, len, "its turn on the thread that posts for it");
@@ -160,6 +168,9 @@ static void expected_words(const struct model *m, const struct life *l, const st
 	case CAUSE_DECODE_ABSENT:
 		expect_peers(l, buf, len);
 		break;
+	case CAUSE_RANK_DIVERGED:
+		snprintf(buf, len, "the same end on every rank");
+		break;
 	case CAUSE_FAKE_ROOM:
 		snprintf(buf, len, "nothing: a fake room has no peer traffic");
 		break;
@@ -187,12 +198,74 @@ static void culprit_words(const struct op *o, uint64_t now, struct model_culprit
 	words_span(o, now, c->state, sizeof(c->state));
 }
 
+/* By the view: the thread is at a room, perhaps one that has ended. */
+static void culprit_at(const struct worker *w, uint64_t now, struct model_culprit *c)
+{
+	c->set = true;
+	c->pid = w->key.pid;
+	c->tid = w->key.tid;
+	c->life = w->at_life;
+	copy(c->room, sizeof(c->room), w->at->name);
+	snprintf(c->state, sizeof(c->state), "at work on it for %.1f s",
+		 (double)(now - w->at_ns) / (double)NS_S);
+}
+
+static void culprit_rank(const struct choice *choice, struct model_culprit *c)
+{
+	const struct life *o = choice->rank;
+
+	c->set = true;
+	c->pid = choice->other->pid;
+	c->life = o ? o->number : choice->other->nlives;
+	copy(c->room, sizeof(c->room), choice->other->name);
+	snprintf(c->state, sizeof(c->state), "%s", o ? sp_stage_name(o->stage) : "ended");
+}
+
+static void add_tid(struct model_verdict *v, uint32_t tid)
+{
+	for (int i = 0; i < v->ntids; i++)
+		if (v->tids[i] == tid)
+			return;
+	if (tid && v->ntids < VERDICT_TIDS_MAX)
+		v->tids[v->ntids++] = tid;
+}
+
+static void threads(const struct model *m, const struct life *l, const struct choice *c,
+		    struct model_verdict *v)
+{
+	const struct worker *w = seen_worker(m, l);
+
+	if (!w)
+		w = l->worker;
+	if (w && !w->exited_ns)
+		add_tid(v, w->key.tid);
+	if (v->culprit.set && v->culprit.pid == l->proc->pid)
+		add_tid(v, v->culprit.tid);
+	switch (c->cause) {
+	case CAUSE_STATUS_LOST:
+	case CAUSE_DONE_NOT_RELEASED:
+	case CAUSE_ABORT_NOT_REAPED:
+	case CAUSE_NEVER_SENT:
+	case CAUSE_RANK_DIVERGED:
+		add_tid(v, l->proc->pid);
+		break;
+	default:
+		break;
+	}
+	if (l->stage == STAGE_BOOTSTRAP && !l->proc->boot_dead_ns)
+		add_tid(v, l->proc->boot_tid);
+}
+
 static uint64_t decisive(const struct life *l, const struct choice *c)
 {
 	switch (c->cause) {
 	case CAUSE_TRANSFER_STALLED:
 	case CAUSE_QUEUED_BEHIND:
+		if (c->worker)
+			return c->worker->at_ns;
 		return c->op ? c->op->since_ns : 0;
+	case CAUSE_STATUS_LOST:
+		return l->seen ? l->seen->code_ns : 0;
 	case CAUSE_TRANSFER_ERROR:
 		if (l->error_ns)
 			return l->error_ns;
@@ -223,8 +296,13 @@ void verdict_words(struct model *m, const struct life *l, const struct choice *c
 	v->pin = c->pin;
 	last_words(m, l, v->last, sizeof(v->last));
 	expected_words(m, l, c, v->expected, sizeof(v->expected));
-	if (c->cause == CAUSE_QUEUED_BEHIND && c->op)
+	if (c->cause == CAUSE_QUEUED_BEHIND && c->worker)
+		culprit_at(c->worker, now, &v->culprit);
+	else if (c->cause == CAUSE_QUEUED_BEHIND && c->op)
 		culprit_words(c->op, now, &v->culprit);
+	else if (c->cause == CAUSE_RANK_DIVERGED && c->other)
+		culprit_rank(c, &v->culprit);
+	threads(m, l, c, v);
 	v->decisive_ns = decisive(l, c);
 	evidence_words(m, l, c, now, v);
 }

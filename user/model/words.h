@@ -8,6 +8,17 @@
 void words_op(const struct model *m, const struct op *o, char *buf, size_t len);
 /* "op 0x7f.. in progress for 31.2 s" */
 void words_span(const struct op *o, uint64_t now, char *buf, size_t len);
+/* One verdict while its evidence is collected. */
+struct scene {
+	struct model *m;
+	const struct life *l;
+	const struct choice *c;
+	uint64_t now;
+	struct model_verdict *v;
+};
+void say(struct scene *s, bool against, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+double scene_at(const struct scene *s, uint64_t ns); /* seconds since the life opened */
+void evidence_view(struct scene *s);
 void evidence_words(struct model *m, const struct life *l, const struct choice *c, uint64_t now,
 		    struct model_verdict *v);
 

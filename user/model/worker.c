@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "model/lives.h"
+#include "model/seen.h"
 
 struct proc *proc_get(struct model *m, uint32_t pid)
 {
@@ -41,6 +41,8 @@ static void worker_free(struct model *m, struct worker *w)
 		w->next->prev = w->prev;
 	if (w->posts && !w->exited_ns)
 		p->nposters--;
+	if (w->at)
+		room_unref(m, w->at);
 	flow_free(m, &w->flow);
 	mem_free(m, w, sizeof(*w));
 }
@@ -60,12 +62,20 @@ static void worker_make_room(struct model *m)
 		worker_free(m, oldest);
 }
 
-struct worker *worker_get(struct model *m, struct proc *p, uint32_t tid)
+struct worker *worker_find(const struct model *m, uint32_t pid, uint32_t tid)
 {
-	struct worker_key key = {.pid = p->pid, .tid = tid};
+	struct worker_key key = {.pid = pid, .tid = tid};
 	struct worker *w;
 
 	HASH_FIND(hh, m->workers, &key, sizeof(key), w);
+	return w;
+}
+
+struct worker *worker_get(struct model *m, struct proc *p, uint32_t tid)
+{
+	struct worker_key key = {.pid = p->pid, .tid = tid};
+	struct worker *w = worker_find(m, p->pid, tid);
+
 	if (w)
 		return w;
 	if (HASH_COUNT(m->workers) >= MAX_WORKERS)
@@ -200,14 +210,39 @@ static void bootstrap_dead(struct model *m, struct proc *p, uint32_t tid)
 			timer_arm(m, l);
 }
 
-void thread_exit(struct model *m, const struct sp_event *ev)
+void worker_set_at(struct model *m, struct worker *w, struct room *at, uint32_t life)
 {
-	struct worker_key key = {.pid = ev->pid, .tid = ev->tid};
-	struct worker *w;
+	if (at)
+		room_ref(m, at);
+	if (w->at)
+		room_unref(m, w->at);
+	w->at = at;
+	w->at_life = life;
+	w->at_ns = m->now;
+}
 
-	HASH_FIND(hh, m->workers, &key, sizeof(key), w);
+/* What it was at is not finished. */
+static void cut_off(struct model *m, const struct worker *w)
+{
+	for (struct life *l = w->at ? w->at->first : NULL; l; l = l->rnext) {
+		struct seen *s = l->seen;
+
+		if (!s || !s->at || s->tid != w->key.tid)
+			continue;
+		s->cut_off = true;
+		s->at = false;
+		s->tid = 0;
+		s->tid_ns = m->now;
+	}
+}
+
+static void thread_exit(struct model *m, const struct sp_event *ev)
+{
+	struct worker *w = worker_find(m, ev->pid, ev->tid);
+
 	if (!w)
 		return;
+	cut_off(m, w);
 	/* the number may come again, for another thread */
 	HASH_DELETE(hh, m->workers, w);
 	w->hashed = false;
@@ -221,6 +256,85 @@ void thread_exit(struct model *m, const struct sp_event *ev)
 	}
 	if (!w->refs)
 		worker_free(m, w);
+}
+
+/* The life of the room that the thread is at: the one that the view has shown so, else the one that
+ * is sent now. */
+static struct life *life_at(const struct room *r, uint32_t tid)
+{
+	struct life *l;
+
+	for (l = r->first; l; l = l->rnext)
+		if (l->seen && l->seen->tid == tid)
+			return l;
+	for (l = r->first; l; l = l->rnext)
+		if (l->stage == STAGE_INFLIGHT)
+			return l;
+	return r->first;
+}
+
+static int thread_at(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	struct worker *w = worker_get(m, p, ev->tid);
+	struct room *r = ev->room[0] ? room_get(m, ev->pid, ev->room) : NULL;
+	struct life *l = r ? life_at(r, ev->tid) : NULL;
+
+	if (!w || (ev->room[0] && !r))
+		return -ENOMEM;
+	if (l)
+		route_give(m, ev, l);
+	else
+		tell_taken(m, ev, NULL);
+	if (r)
+		worker_set_at(m, w, r, l ? l->number : r->nlives);
+	else
+		worker_set_at(m, w, NULL, 0);
+	route_settle(m);
+	return 0;
+}
+
+/* A thread that the server cannot do without, as the view sees it. */
+static void thread_missing(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	tell_taken(m, ev, NULL);
+	p->boot_missing = true;
+	p->boot_known |= ev->tid != 0;
+	if (p->boot_dead_ns)
+		return;
+	tell_target(m, ev, "thread-missing");
+	bootstrap_dead(m, p, ev->tid ? ev->tid : p->boot_tid);
+}
+
+static void thread_found(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	tell_taken(m, ev, NULL);
+	p->boot_missing = false;
+	p->boot_known = true;
+	p->boot_dead_ns = 0;
+	if (ev->tid)
+		p->boot_tid = ev->tid;
+}
+
+int thread_event(struct model *m, const struct sp_event *ev)
+{
+	bool at = !strcmp(ev->kind, "at"), missing = !strcmp(ev->kind, "missing");
+	struct proc *p;
+
+	if (!at && !missing && strcmp(ev->kind, "found") != 0) {
+		tell_taken(m, ev, NULL);
+		thread_exit(m, ev);
+		return 0;
+	}
+	p = proc_get(m, ev->pid);
+	if (!p)
+		return -ENOMEM;
+	if (at)
+		return thread_at(m, p, ev);
+	if (missing)
+		thread_missing(m, p, ev);
+	else
+		thread_found(m, p, ev);
+	return 0;
 }
 
 static void orphans_free(struct model *m, struct worker *w)
@@ -240,6 +354,7 @@ void proc_drop(struct model *m, struct proc *p)
 
 	while (p->lives)
 		life_end(m, p->lives, OUTCOME_FAILED);
+	park_drop(m, p);
 	for (w = p->workers; w; w = next) {
 		/* its own reference keeps it until its operations are gone */
 		worker_ref(w);
@@ -253,6 +368,7 @@ void proc_drop(struct model *m, struct proc *p)
 	while (p->workers)
 		worker_free(m, p->workers);
 	flow_free(m, &p->flow);
+	flow_free(m, &p->waitq);
 	HASH_DELETE(hh, m->procs, p);
 	mem_free(m, p, sizeof(*p));
 }
