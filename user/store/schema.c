@@ -11,9 +11,9 @@
 #include "store/schema.h"
 #include "util/cleanup.h"
 
-#define FIRST(what) "(SELECT " what " FROM session WHERE id = (SELECT max(id) FROM session))"
-#define FIRST_LIFE  FIRST("first_life")
-#define FIRST_SEQ   FIRST("first_seq")
+#define LATEST     " FROM session WHERE id = (SELECT max(id) FROM session))"
+#define FIRST_LIFE "(SELECT first_life" LATEST
+#define FIRST_SEQ  "(SELECT first_seq" LATEST
 
 /* Of each life the stacks of its latest alert: n from 0, frames a JSON array of strings. */
 #define SCHEMA_STACK                                                                               \
