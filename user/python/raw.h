@@ -15,6 +15,8 @@
 #define PY_TUPLE_AT 24 /* first element */
 #define PY_BYTES_AT 32
 
+#define PY_FRAME_RAW 128 /* all fields of a frame that we use lie in this */
+
 /* tp_flags (Include/object.h) */
 #define PY_TP_INLINE_VALUES (1ull << 2) /* 3.13 */
 #define PY_TP_MANAGED_DICT  (1ull << 4) /* 3.11 and later */
@@ -46,12 +48,18 @@ struct py_keys {
 	uint32_t entry_size, key_at; /* of an entry; the value is 8 behind the key */
 };
 int py_keys_head(struct py_runtime *rt, uint64_t addr, struct py_keys *out);
+/* The rest of k from addr and raw, the four words from addr + 8; -EAGAIN: no keys table. */
+int py_keys_layout(const struct py_runtime *rt, struct py_keys *k);
 /* The header again: -EAGAIN when it has changed. */
 int py_keys_same(struct py_runtime *rt, const struct py_keys *k);
 /* Position of the entry whose key is the ASCII string name; *key: its address. -ENODATA. */
 int py_keys_find(struct py_runtime *rt, const struct py_keys *k, const char *name, size_t *pos,
 		 uint64_t *key);
 int py_dict_find(struct py_runtime *rt, uint64_t dict, const char *name, uint64_t *value);
+
+/* Where an instance keeps the member `name` of __slots__, its own or a base's; -ENODATA. */
+int py_slot_find(struct py_runtime *rt, const struct py_typeinfo *ti, const char *name,
+		 int64_t *offset);
 
 /* Sorts what came back: 0 all read, else the first span's error. */
 int py_readv(struct py_runtime *rt, struct pymem_span *span, size_t n);

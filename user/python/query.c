@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * How a queue that changes is read. Rows are believed one by one: an element that was in the
+ * container, whose words were the same after it had been read as before, and which is still there.
+ * The container is believed when two walks in a row give the same elements. A server that makes a
+ * new list with the same requests in every turn is stable in this sense, and so it should be.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "python/walk.h"
+#include "util/cleanup.h"
+
+#define WALKS 6 /* the first, and one after each of up to 5 evaluations */
+
+/* ---- rows by element: open addressing ---------------------------------------------------------
+ */
+
+struct index {
+	uint32_t *slot; /* row + 1, 0 empty */
+	size_t mask;
+};
+
+static int index_make(struct index *x, size_t n)
+{
+	size_t size = 16;
+
+	while (size < 2 * n + 2)
+		size *= 2;
+	x->slot = calloc(size, sizeof(*x->slot));
+	x->mask = size - 1;
+	return x->slot ? 0 : -ENOMEM;
+}
+
+static uint32_t *index_find(const struct index *x, const struct pyrow *rows, uint64_t elem,
+			    uint64_t key)
+{
+	size_t i = ((elem ^ key * 31) * 0x9e3779b97f4a7c15ull) >> 20;
+
+	for (i &= x->mask; x->slot[i]; i = (i + 1) & x->mask) {
+		const struct pyrow *r = &rows[x->slot[i] - 1];
+
+		if (r->elem == elem && r->key == key)
+			break;
+	}
+	return &x->slot[i];
+}
+
+/* ---- evaluation -------------------------------------------------------------------------------
+ */
+
+struct eval {
+	struct pybatch *b;
+	const struct py_query *q;
+	struct pyelems now, before;
+	struct pyrow *row; /* all that were evaluated, in the order in which they were met */
+	size_t n, cap;
+	struct index index; /* of the rows that are believed */
+};
+
+static bool torn(int32_t rc)
+{
+	return rc == -EAGAIN || rc == -EFAULT;
+}
+
+/* Elements that are there now and not believed yet, as new rows from e->n on. */
+static int gather(struct eval *e, size_t *fresh)
+{
+	*fresh = 0;
+	for (size_t i = 0; i < e->now.n; i++) {
+		const struct pyelem *at = &e->now.e[i];
+		struct pyrow *r;
+
+		if (*index_find(&e->index, e->row, at->elem, at->key))
+			continue;
+		if (e->n + *fresh == e->cap) {
+			size_t cap = e->cap ? 2 * e->cap : e->now.n + 8;
+			struct pyrow *grown = realloc(e->row, cap * sizeof(*grown));
+
+			if (!grown)
+				return -ENOMEM;
+			e->row = grown;
+			e->cap = cap;
+		}
+		r = &e->row[e->n + (*fresh)++];
+		r->elem = at->elem;
+		r->key = at->key;
+		r->owner = at->owner;
+	}
+	return 0;
+}
+
+static int reindex(struct eval *e)
+{
+	int err;
+
+	free(e->index.slot);
+	e->index.slot = NULL;
+	err = index_make(&e->index, e->n);
+	for (size_t i = 0; i < e->n && !err; i++) {
+		uint32_t *slot = index_find(&e->index, e->row, e->row[i].elem, e->row[i].key);
+
+		if (!*slot) /* else: an element that is in the container twice */
+			*slot = (uint32_t)i + 1;
+	}
+	return err;
+}
+
+/* Read the new ones; keep those that held still. */
+static int evaluate(struct eval *e)
+{
+	__free bool *dirty = NULL;
+	struct pyrow *fresh;
+	size_t n, kept = 0;
+	int err = gather(e, &n);
+
+	if (err || !n)
+		return err;
+	fresh = e->row + e->n;
+	dirty = calloc(n, sizeof(*dirty));
+	if (!dirty)
+		return -ENOMEM;
+	e->b->logging = true;
+	err = pyfields(e->b, e->q, fresh, n);
+	if (!err)
+		err = pybatch_verify(e->b, dirty, n);
+	pybatch_forget(e->b);
+	e->b->logging = false;
+	if (err)
+		return err;
+	for (size_t i = 0; i < n; i++)
+		if (!dirty[i] && !torn(fresh[i].rc))
+			fresh[kept++] = fresh[i];
+	e->n += kept;
+	return reindex(e);
+}
+
+static bool same(const struct pyelems *a, const struct pyelems *b)
+{
+	return a->n == b->n && (!a->n || !memcmp(a->e, b->e, a->n * sizeof(*a->e)));
+}
+
+/* Are all elements of the last walk believed? */
+static size_t missing(const struct eval *e)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < e->now.n; i++)
+		n += !*index_find(&e->index, e->row, e->now.e[i].elem, e->now.e[i].key);
+	return n;
+}
+
+static int watch_it(struct eval *e, uint64_t start, size_t *unstable)
+{
+	int err = pywalk(e->b, start, &e->q->path, &e->now);
+
+	for (int i = 1; i < WALKS && !err; i++) {
+		err = evaluate(e);
+		if (err)
+			break;
+		free(e->before.e);
+		e->before = e->now;
+		memset(&e->now, 0, sizeof(e->now));
+		err = pywalk(e->b, start, &e->q->path, &e->now);
+		if (err == -EAGAIN && i + 1 < WALKS) {
+			e->now = e->before; /* another try */
+			memset(&e->before, 0, sizeof(e->before));
+			err = 0;
+			continue;
+		}
+		*unstable = err ? 0 : missing(e) + !same(&e->now, &e->before);
+		if (!err && !*unstable)
+			break;
+	}
+	return err;
+}
+
+/* The rows of what is there now, in its order, each once. */
+static int collect(const struct eval *e, struct pyrows *out, int *unfit)
+{
+	__free bool *done = calloc(e->n + 1, sizeof(*done));
+
+	out->row = malloc((e->now.n + 1) * sizeof(*out->row));
+	if (!out->row || !done)
+		return -ENOMEM;
+	*unfit = 0;
+	for (size_t i = 0; i < e->now.n; i++) {
+		uint32_t at = *index_find(&e->index, e->row, e->now.e[i].elem, e->now.e[i].key);
+
+		if (!at || done[at - 1])
+			continue;
+		done[at - 1] = true;
+		if (!e->row[at - 1].rc)
+			out->row[out->n++] = e->row[at - 1];
+		else if (!*unfit)
+			*unfit = e->row[at - 1].rc;
+	}
+	return 0;
+}
+
+int pyquery_run(struct pybatch *b, uint64_t start, const struct py_query *q, struct pyrows *out)
+{
+	struct eval e = {.b = b, .q = q};
+	int unfit = 0, err = index_make(&e.index, 0);
+
+	memset(out, 0, sizeof(*out));
+	if (!err)
+		err = watch_it(&e, start, &out->unstable);
+	if (!err)
+		err = collect(&e, out, &unfit);
+	/* Not one element has the required fields: the alternative is for another version. */
+	if (!err && !out->n && (unfit == -ENODATA || unfit == -EINVAL))
+		err = unfit;
+	free(e.now.e);
+	free(e.before.e);
+	free(e.row);
+	free(e.index.slot);
+	if (err)
+		pyrows_free(out);
+	return err;
+}
+
+void pyrows_free(struct pyrows *r)
+{
+	free(r->row);
+	memset(r, 0, sizeof(*r));
+}
+
+int pyquery_path(struct pybatch *b, uint64_t start, const struct py_path *p, uint64_t *obj)
+{
+	struct pyelems v;
+	int err = pywalk(b, start, p, &v);
+
+	if (!err)
+		*obj = v.e[0].elem;
+	if (!err)
+		free(v.e);
+	return err;
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One snapshot. The queues are read in the order in which a request passes through them: one that
+ * moves on meanwhile is seen twice, and the later sighting counts, but it is never missed. Then the
+ * status table, which has an entry before the request is in a queue; then the backlog, and after it
+ * the workers, so that a chunk which is taken meanwhile is seen in one of the two.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "python/reader.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+
+#define ROOT_AGE_NS (10 * NS_PER_SEC) /* then it must be found in a frame again */
+
+/* ---- one declared container -------------------------------------------------------------------
+ */
+
+struct take {
+	struct pyreader *r;
+	struct py_snapshot *s;
+	bool stable;
+};
+
+static void say_missing(struct take *t, const struct py_alts *alts)
+{
+	char text[sizeof(t->s->missing) + 16];
+
+	t->s->complete = false;
+	if (t->s->missing[0])
+		return;
+	py_query_print(&alts->query[0], text, sizeof(text));
+	snprintf(t->s->missing, sizeof(t->s->missing), "%.*s", (int)sizeof(t->s->missing) - 1,
+		 text);
+}
+
+static bool unfit(int err)
+{
+	return err == -ENODATA || err == -EINVAL;
+}
+
+/* The alternative that fits, the last one that did first. 0: rows holds what it gave, *found says
+ * whether there is one. */
+static int run_alts(struct take *t, const struct py_alts *alts, int *last, struct pyrows *rows,
+		    bool *found)
+{
+	int err = -ENODATA;
+
+	memset(rows, 0, sizeof(*rows));
+	*found = false;
+	for (int i = 0; i < alts->n && unfit(err); i++) {
+		int k = (*last + i) % alts->n;
+
+		if (strcmp(alts->query[k].path.head, t->r->root.local) != 0)
+			continue; /* begins at another root */
+		err = pyquery_run(t->r->batch, t->r->root.obj, &alts->query[k], rows);
+		if (!unfit(err))
+			*last = k;
+	}
+	if (unfit(err))
+		return 0;
+	*found = true;
+	if (err && !pybatch_fatal(t->r->batch, err)) {
+		t->s->unstable++;
+		t->stable = false;
+		return 0;
+	}
+	t->s->unstable += rows->unstable;
+	t->stable &= !rows->unstable;
+	return err;
+}
+
+/* ---- queues -----------------------------------------------------------------------------------
+ */
+
+/* Grows the array as a whole: queues are few. */
+static int make_room(void **array, size_t have, size_t more, size_t size)
+{
+	void *grown = realloc(*array, (have + more + 1) * size);
+
+	if (!grown)
+		return -ENOMEM;
+	*array = grown;
+	return 0;
+}
+
+static int read_queue(struct take *t, int queue)
+{
+	struct py_snapshot *s = t->s;
+	struct pyrows rows;
+	bool found;
+	int err =
+		run_alts(t, &t->r->spec->queue[queue].alts, &t->r->queue_alt[queue], &rows, &found);
+
+	s->queue_found[queue] = found;
+	if (!err && !found)
+		say_missing(t, &t->r->spec->queue[queue].alts);
+	if (!err)
+		err = make_room((void **)&s->request, s->nrequest, rows.n, sizeof(*s->request));
+	for (size_t i = 0; i < rows.n && !err; i++) {
+		struct pyview_request *x = &s->request[s->nrequest++];
+
+		memset(x, 0, sizeof(*x));
+		x->addr = rows.row[i].elem;
+		x->queue = queue;
+		memcpy(x->room, rows.row[i].room, sizeof(x->room));
+		memcpy(x->rid, rows.row[i].rid, sizeof(x->rid));
+		x->sent = rows.row[i].num[PY_SENT];
+		x->total = rows.row[i].num[PY_TOTAL];
+	}
+	pyrows_free(&rows);
+	return err;
+}
+
+/* A request seen in two queues went on from the earlier to the later. */
+static int drop_earlier(struct py_snapshot *s)
+{
+	size_t size = 16, kept = 0;
+	__free uint32_t *slot = NULL;
+	__free bool *drop = calloc(s->nrequest + 1, sizeof(*drop));
+
+	while (size < 2 * s->nrequest)
+		size *= 2;
+	slot = calloc(size, sizeof(*slot));
+	if (!slot || !drop)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->nrequest; i++) {
+		size_t k = ((s->request[i].addr * 0x9e3779b97f4a7c15ull) >> 20) & (size - 1);
+
+		while (slot[k] && s->request[slot[k] - 1].addr != s->request[i].addr)
+			k = (k + 1) & (size - 1);
+		if (slot[k])
+			drop[slot[k] - 1] = true;
+		slot[k] = (uint32_t)i + 1;
+	}
+	for (size_t i = 0; i < s->nrequest; i++)
+		if (!drop[i])
+			s->request[kept++] = s->request[i];
+	s->nrequest = kept;
+	return 0;
+}
+
+/* ---- tables -----------------------------------------------------------------------------------
+ */
+
+static int by_room(const void *a, const void *b)
+{
+	return strcmp(((const struct pyview_status *)a)->room,
+		      ((const struct pyview_status *)b)->room);
+}
+
+static int read_status(struct take *t)
+{
+	struct py_snapshot *s = t->s;
+	struct pyrows rows;
+	int err;
+
+	if (!t->r->spec->status.n)
+		return 0;
+	err = run_alts(t, &t->r->spec->status, &t->r->status_alt, &rows, &s->has_status);
+	if (!err && !s->has_status)
+		say_missing(t, &t->r->spec->status);
+	if (!err)
+		err = make_room((void **)&s->status, 0, rows.n, sizeof(*s->status));
+	for (size_t i = 0; i < rows.n && !err; i++) {
+		struct pyview_status *x = &s->status[s->nstatus++];
+
+		memset(x, 0, sizeof(*x));
+		memcpy(x->room, rows.row[i].room, sizeof(x->room));
+		x->code = rows.row[i].num[PY_STATUS];
+	}
+	pyrows_free(&rows);
+	if (!err && s->nstatus)
+		qsort(s->status, s->nstatus, sizeof(*s->status), by_room);
+	return err;
+}
+
+static int32_t small(int64_t v)
+{
+	return v < 0 || v > INT32_MAX ? -1 : (int32_t)v;
+}
+
+static int read_announced(struct take *t)
+{
+	struct py_snapshot *s = t->s;
+	struct pyrows rows;
+	int err;
+
+	if (!t->r->spec->announced.n)
+		return 0;
+	err = run_alts(t, &t->r->spec->announced, &t->r->announced_alt, &rows, &s->has_announced);
+	if (!err)
+		err = make_room((void **)&s->announced, 0, rows.n, sizeof(*s->announced));
+	for (size_t i = 0; i < rows.n && !err; i++) {
+		struct pyview_announced *x = &s->announced[s->nannounced++];
+
+		memset(x, 0, sizeof(*x));
+		memcpy(x->room, rows.row[i].room, sizeof(x->room));
+		x->seen = small(rows.row[i].num[PY_SEEN]);
+		x->need = small(rows.row[i].num[PY_NEED]);
+	}
+	pyrows_free(&rows);
+	return err;
+}
+
+static int read_backlog(struct take *t)
+{
+	struct py_snapshot *s = t->s;
+	struct pyrows rows;
+	int err;
+
+	if (!t->r->spec->backlog.n)
+		return 0;
+	err = run_alts(t, &t->r->spec->backlog, &t->r->backlog_alt, &rows, &s->has_backlog);
+	if (!err)
+		err = make_room((void **)&s->waiting, 0, rows.n, sizeof(*s->waiting));
+	for (size_t i = 0; i < rows.n && !err; i++) {
+		struct pyview_waiting *x = &s->waiting[s->nwaiting++];
+
+		memset(x, 0, sizeof(*x));
+		memcpy(x->room, rows.row[i].room, sizeof(x->room));
+		x->queue = rows.row[i].owner;
+	}
+	pyrows_free(&rows);
+	return err;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------
+ */
+
+static int read_all(struct take *t)
+{
+	int err = 0;
+
+	for (int i = 0; i < t->r->spec->nqueues && !err; i++)
+		err = read_queue(t, i);
+	if (!err)
+		err = drop_earlier(t->s);
+	if (!err)
+		err = read_status(t);
+	if (!err)
+		err = read_announced(t);
+	if (!err)
+		err = read_backlog(t);
+	if (!err)
+		err = pyworkers_read(t->r, t->s, &t->stable);
+	return err;
+}
+
+static int have_root(struct pyreader *r)
+{
+	int err;
+
+	if (r->root.obj && mono_ns() - r->root.seen_ns < ROOT_AGE_NS && !pyroot_check(r))
+		return 0;
+	/* Either it is another program by now, or the server made another root. */
+	err = pyreader_same_program(r);
+	return err ? err : pyroot_find(r, NULL);
+}
+
+static int take(struct pyreader *r, struct py_snapshot *s)
+{
+	struct take t = {.r = r, .s = s, .stable = true};
+	int err;
+
+	pymem_budget(r->mem, 0, 0);
+	pybatch_begin(r->batch);
+	err = have_root(r);
+	if (err)
+		return err;
+	s->complete = true;
+	err = read_all(&t);
+	if (!err)
+		err = pyroot_check(r); /* what was read from a root that has gone is nothing */
+	if (err == -E2BIG) {           /* the budget: what there is has gaps */
+		t.stable = false;
+		err = 0;
+	}
+	s->stable = t.stable;
+	return err;
+}
+
+int pyreader_snapshot(struct pyreader *r, struct py_snapshot *s)
+{
+	uint64_t bytes = r->mem->bytes, calls = r->mem->calls;
+	int err;
+
+	memset(s, 0, sizeof(*s));
+	s->start_ns = mono_ns();
+	err = take(r, s);
+	if (err == -ENOENT) { /* the root went while it was read: once more */
+		py_snapshot_free(s);
+		s->start_ns = mono_ns();
+		err = take(r, s);
+	}
+	if (err)
+		py_snapshot_free(s);
+	s->took_ns = mono_ns() - s->start_ns;
+	r->stats.snapshots++;
+	r->stats.failed += err != 0;
+	r->stats.unstable += !err && !s->stable;
+	r->stats.ns += s->took_ns;
+	if (s->took_ns > r->stats.max_ns)
+		r->stats.max_ns = s->took_ns;
+	r->stats.bytes += r->mem->bytes - bytes;
+	r->stats.calls += r->mem->calls - calls;
+	return err;
+}
+
+void py_snapshot_free(struct py_snapshot *s)
+{
+	free(s->request);
+	free(s->status);
+	free(s->announced);
+	free(s->waiting);
+	free(s->worker);
+	memset(s, 0, sizeof(*s));
+}
