@@ -8,8 +8,7 @@
 #include "python/threads.h"
 #include "util/cleanup.h"
 
-#define FRAME_RAW 128 /* all fields before the locals, of every version but 3.10's lie in this */
-#define SKIPS_MAX 64  /* entry frames between two Python frames */
+#define SKIPS_MAX 64 /* entry frames between two Python frames */
 
 /* Words of a thread that are looked at, and the rest of the list. */
 struct walk {
@@ -68,8 +67,8 @@ static int read_frame(struct py_runtime *rt, uint64_t addr, struct py_frame *f, 
 		      uint8_t *owner)
 {
 	const struct py_layout *l = &rt->lay;
-	uint8_t raw[FRAME_RAW];
-	size_t len = l->frame.locals < FRAME_RAW ? l->frame.locals : FRAME_RAW;
+	uint8_t raw[PY_FRAME_RAW];
+	size_t len = l->frame.locals < PY_FRAME_RAW ? l->frame.locals : PY_FRAME_RAW;
 	int err = pymem_read(rt->mem, addr, raw, len);
 
 	if (err)

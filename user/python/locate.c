@@ -128,6 +128,15 @@ static void take(uint16_t *to, uint64_t from, bool *bad)
 	*to = (uint16_t)from;
 }
 
+/* A frame is read in one piece, up to its locals. */
+static bool frame_fits(const struct py_layout *l)
+{
+	unsigned end = l->frame.locals < PY_FRAME_RAW ? l->frame.locals : PY_FRAME_RAW;
+
+	return l->frame.code + 8u <= end && l->frame.back + 8u <= end &&
+	       l->frame.lasti + 8u <= end && l->frame.owner < end;
+}
+
 static int apply_debug_offsets(const struct debug_offsets *d, struct py_layout *l)
 {
 	bool bad = false;
@@ -154,7 +163,7 @@ static int apply_debug_offsets(const struct debug_offsets *d, struct py_layout *
 	take(&l->code.firstlineno, d->code.firstlineno, &bad);
 	take(&l->code.localnames, d->code.localsplusnames, &bad);
 	take(&l->code.code_start, d->code.code_adaptive, &bad);
-	return bad ? -ENOTSUP : 0;
+	return bad || !frame_fits(l) ? -ENOTSUP : 0;
 }
 
 static int refuse(struct py_runtime *rt, struct sp_err *err, const char *why)
@@ -231,52 +240,92 @@ static int read_hexversion(struct py_runtime *rt, uint64_t *hex)
 	return 0;
 }
 
-static int verify(struct py_runtime *rt, struct sp_err *err)
+/* 0, -EAGAIN, -ESRCH, -EPERM, else: this is not that version's memory. */
+static int try_layout(struct py_runtime *rt)
 {
 	uint64_t hex = 0;
 	int rc = -EAGAIN;
 
-	for (int i = 0; i < PY_TRIES && rc; i++)
+	for (int i = 0; i < PY_TRIES && rc == -EAGAIN; i++)
 		rc = read_hexversion(rt, &hex);
+	if (rc)
+		return rc;
+	if ((hex >> 24 & 255) != 3 || (hex >> 16 & 255) != rt->lay.minor)
+		return -EINVAL;
+	version_text(hex, rt->version, sizeof(rt->version));
+	return 0;
+}
+
+static int verify(struct py_runtime *rt, struct sp_err *err)
+{
+	int rc = try_layout(rt);
+
 	if (rc == -ESRCH || rc == -EPERM)
 		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "%s: its memory cannot be read: %s",
 				  rt->file, strerror(-rc));
 	if (rc == -EAGAIN)
 		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "%s: Python %s is still starting",
 				  rt->file, rt->version);
-	if (rc || (hex >> 24 & 255) != 3 || (hex >> 16 & 255) != rt->lay.minor)
+	if (rc)
 		return refuse(rt, err, "its memory is not laid out as that version's is");
-	version_text(hex, rt->version, sizeof(rt->version));
 	return 0;
 }
 
-/* -ENOTSUP with the words, or the table in rt->lay. */
-static int choose(struct py_runtime *rt, const struct found *f, struct sp_err *err)
+static int known_version(struct py_runtime *rt, uint64_t hex, struct sp_err *err)
 {
-	const struct py_layout *lay = NULL;
-	uint64_t hex = 0;
-	int rc = 0;
+	const struct py_layout *lay = hex >> 24 == 3 ? py_layout((int)(hex >> 16 & 255)) : NULL;
 
-	if (f->elf.version) {
-		rc = pymem_u64(rt->mem, f->bias + f->elf.version, &hex);
-		if (rc)
-			return sp_err_set(err, SP_EXIT_NOATTACH, rc,
-					  "%s: Py_Version cannot be read: %s", rt->file,
-					  strerror(-rc));
-		version_text(hex, rt->version, sizeof(rt->version));
-		if (hex >> 24 == 3)
-			lay = py_layout((int)(hex >> 16 & 255));
-	} else {
-		/* Before 3.11. Without a version in the file sys.hexversion will tell. */
-		snprintf(rt->version, sizeof(rt->version), "%s",
-			 f->elf.text[0] ? f->elf.text : "older than 3.11");
-		if (!f->elf.text[0] || !strncmp(f->elf.text, "3.10.", 5))
-			lay = py_layout(10);
-	}
+	version_text(hex, rt->version, sizeof(rt->version));
 	if (!lay)
 		return refuse(rt, err, "its layout is not known");
 	rt->lay = *lay;
-	return 0;
+	return py_runtime_check(rt, err);
+}
+
+/*
+ * No Py_Version: older than 3.11, or stripped of its symbols. From 3.13 on _PyRuntime says the
+ * version itself; else the right table is the one through which sys.hexversion says so.
+ */
+static int unknown_version(struct py_runtime *rt, int minor, struct sp_err *err)
+{
+	struct {
+		char cookie[8];
+		uint64_t version;
+	} d;
+	int rc = pymem_read(rt->mem, rt->addr, &d, sizeof(d));
+
+	if (!rc && !memcmp(d.cookie, COOKIE, sizeof(d.cookie)))
+		return known_version(rt, d.version, err);
+	for (int m = 12; m >= 10; m--) {
+		rt->lay = *py_layout(m);
+		rc = try_layout(rt);
+		if (!rc)
+			return 0;
+		if (rc == -ESRCH || rc == -EPERM)
+			return verify(rt, err);
+	}
+	if (!minor)
+		return refuse(rt, err, "it does not say which it is");
+	snprintf(rt->version, sizeof(rt->version), "3.%d", minor);
+	if (minor < 10 || minor > 12)
+		return refuse(rt, err, "its layout is not known");
+	rt->lay = *py_layout(minor);
+	return verify(rt, err);
+}
+
+static int choose(struct py_runtime *rt, const struct found *f, struct sp_err *err)
+{
+	uint64_t hex = 0;
+	int rc;
+
+	snprintf(rt->version, sizeof(rt->version), "(unknown)");
+	if (!f->elf.version)
+		return unknown_version(rt, f->elf.minor, err);
+	rc = pymem_u64(rt->mem, f->bias + f->elf.version, &hex);
+	if (rc)
+		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "%s: Py_Version cannot be read: %s",
+				  rt->file, strerror(-rc));
+	return known_version(rt, hex, err);
 }
 
 int py_runtime_check(struct py_runtime *rt, struct sp_err *err)
@@ -298,8 +347,7 @@ int py_locate(pid_t pid, struct pymem *mem, struct py_runtime *rt, struct sp_err
 	if (rc)
 		return rc;
 	rt->addr = f.bias + f.elf.runtime;
-	rc = choose(rt, &f, err);
-	return rc ? rc : py_runtime_check(rt, err);
+	return choose(rt, &f, err);
 }
 
 int py_runtime_at(struct pymem *mem, int minor, uint64_t addr, struct py_runtime *rt)

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ctype.h>
 #include <errno.h>
 #include <gelf.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,44 +37,44 @@ static Elf_Scn *next_of_type(Elf *elf, Elf_Scn *scn, uint32_t type, GElf_Shdr *s
 	return NULL;
 }
 
-/* "3.10.13" between two NULs; SQLite's and others' versions begin with a 3 too, but not with the
- * minor of a CPython that has no Py_Version and could be met (3.5 to 3.10, two digits behind). */
-static bool is_version(const char *s, size_t len)
+/*
+ * "lib/python3.9": where an interpreter looks for its library (Modules/getpath.c, up to 3.10). It
+ * serves to name a version, not to believe it: newer ones say more, and older ones cannot be read.
+ */
+static int minor_in(const char *s, size_t len)
 {
-	int minor, micro, end = 0;
-	char text[16];
+	static const char word[] = "python3.";
+	size_t at = len;
+	int minor = 0;
 
-	if (len < 5 || len >= sizeof(text) || s[0] != '3' || s[1] != '.')
-		return false;
-	memcpy(text, s, len);
-	text[len] = 0;
-	if (sscanf(text, "3.%2d.%2d%n", &minor, &micro, &end) != 2 || minor < 5 || minor > 10)
-		return false;
-	return !text[end] || strchr("abr+", text[end]);
+	while (at > 0 && s[at - 1] >= '0' && s[at - 1] <= '9')
+		at--;
+	if (len - at < 1 || len - at > 2 || at < sizeof(word) - 1 ||
+	    memcmp(s + at - (sizeof(word) - 1), word, sizeof(word) - 1) != 0)
+		return 0;
+	for (size_t i = at; i < len; i++)
+		minor = minor * 10 + s[i] - '0';
+	return minor;
 }
 
-/* The version is a constant of Py_GetVersion(). Two that differ tell nothing. */
-static void find_text(const char *s, size_t len, struct pyelf *out, bool *several)
+static void find_minor(const char *s, size_t len, struct pyelf *out)
 {
-	const char *p = s;
+	const char *end;
 
-	while (p && len - (size_t)(p - s) > 6) {
-		size_t left = len - (size_t)(p - s), n = strnlen(p, left < 16 ? left : 16);
+	for (; out->minor >= 0 && (end = memchr(s, 0, len)); s = end + 1) {
+		int minor = minor_in(s, (size_t)(end - s));
 
-		if (n < left && n < 16 && is_version(p, n)) {
-			if (out->text[0] && strcmp(out->text, p) != 0)
-				*several = true;
-			snprintf(out->text, sizeof(out->text), "%s", p);
-		}
-		p = memchr(p + n, 0, left - n);
-		p = p ? p + 1 : NULL;
+		if (minor && out->minor && minor != out->minor)
+			out->minor = -1;
+		else if (minor)
+			out->minor = minor;
+		len -= (size_t)(end - s) + 1;
 	}
 }
 
 static void scan_sections(Elf *elf, struct pyelf *out)
 {
 	size_t names = 0;
-	bool several = false;
 	Elf_Scn *scn = NULL;
 	GElf_Shdr sh;
 
@@ -96,10 +92,10 @@ static void scan_sections(Elf *elf, struct pyelf *out)
 			continue;
 		data = elf_rawdata(scn, NULL);
 		if (data && data->d_buf)
-			find_text(data->d_buf, data->d_size, out, &several);
+			find_minor(data->d_buf, data->d_size, out);
 	}
-	if (several)
-		out->text[0] = 0;
+	if (out->minor < 0)
+		out->minor = 0;
 }
 
 static int find_exec(Elf *elf, struct pyelf *out)

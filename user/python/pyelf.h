@@ -10,8 +10,8 @@ struct pyelf {
 	uint64_t runtime;    /* _PyRuntime, or the section .PyRuntime */
 	uint64_t version;    /* Py_Version (3.11 and later), an unsigned long */
 	uint64_t exec_start; /* the page that its first executable mapping begins with */
-	char text[16];       /* "3.10.13": a string of that form in its read-only data; "" none, or
-				several that contradict each other */
+	int minor;           /* 9 where "python3.9" is a string of its read-only data; 0: no such
+				string, or several that contradict each other */
 };
 
 /* -ENOENT: an ELF file without an interpreter; -ENOEXEC: no ELF file of 64 bits, or a torn one. */
