@@ -104,9 +104,8 @@ class Mutation(unittest.TestCase):
                 print(f"mutation {py.version} {name}: {changes / SLICE:.0f} changes/s, {reads.tell()}; without the "
                       f"second look {once.tell()}", flush=True)
                 self.assertEqual(reads.twice, [], f"{name}: wrong, and the same twice")
-                # enough of them, it did change under the reader's eyes, and was not always given up
-                self.assertGreater(reads.reads, 30 / sp.SLOW, name)
-                self.assertGreater(reads.changed, 3, name)
+                # it did change under the reader's eyes, and was not always given up
+                self.assertGreaterEqual(reads.changed, 10, name)
 
     def read(self, pid, local, attrs, reads, seconds, *more):
         dump = subprocess.Popen([PYDUMP, str(pid), "--frame", "*Keeper.hold", "--local", local, "--attrs", attrs,
@@ -114,7 +113,7 @@ class Mutation(unittest.TestCase):
                                 stdin=subprocess.DEVNULL)
         try:
             end = time.monotonic() + seconds
-            while time.monotonic() < end:
+            while time.monotonic() < end or (reads.changed < 10 and time.monotonic() < end + 20 * sp.SLOW):
                 line = dump.stdout.readline()
                 self.assertTrue(line, "pydump has ended")
                 reads.add(normal(json.loads(line)))

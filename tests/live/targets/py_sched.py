@@ -65,7 +65,7 @@ class NixlKVSender:
         self.chunk_id = 0
         self.has_sent = False
         self.num_kv_indices = pages
-        self.curr_idx = 0
+        self.curr_idx = pages // 3
         self.init_time = None
 
 
@@ -139,7 +139,7 @@ class NixlKVManager:
         while True:
             kv_chunk = queue.get()
             room = kv_chunk.room
-            self.at_work[threading.get_native_id()] = room
+            self.at_work[threading.get_native_id()] = str(room)
             self.poll_until_done()
             self.at_work.pop(threading.get_native_id(), None)
 
@@ -155,6 +155,7 @@ class PrefillBootstrapQueue:
 
 class SchedulerDisaggregationPrefillMixin:
     def event_loop_normal_disagg_prefill(self):
+        print(json.dumps({"pid": os.getpid()}), flush=True)
         while True:
             for recv in self.recv_requests():
                 self.handle(recv)
@@ -192,7 +193,7 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
         manager.request_status[room] = status
         if status > KVPoll.Bootstrapping:
             manager.transfer_infos[room] = {"agent-0": TransferInfo(room, "agent-0", 1)}
-        return self.make_req(f"req-{self.requests}-{room}", room, NixlKVSender(manager, room, 8))
+        return self.make_req(f"req-{self.requests}-{room}", room, NixlKVSender(manager, room, self.requests + 2))
 
     def put_chunk(self, room, chunk):
         queues = self.disagg_prefill_bootstrap_queue.kv_manager.transfer_queues
@@ -220,11 +221,17 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
         manager = self.disagg_prefill_bootstrap_queue.kv_manager
         queues = {"bootstrap": self.disagg_prefill_bootstrap_queue.queue, "waiting": self.waiting_queue,
                   "inflight": self.disagg_prefill_inflight_queue}
-        return {"queues": {k: [{"room": str(r.bootstrap_room), "rid": r.rid} for r in q]
+        inflight = [{"sent": r.disagg_kv_sender.curr_idx, "total": r.disagg_kv_sender.num_kv_indices}
+                    for r in self.disagg_prefill_inflight_queue]
+        tids = {t.name: t.native_id for t in threading.enumerate()}
+        return {"queues": {k: [dict({"room": str(r.bootstrap_room), "rid": r.rid},
+                                    **(inflight[i] if k == "inflight" else {})) for i, r in enumerate(q)]
                            for k, q in queues.items()},
                 "status": {str(k): v for k, v in manager.request_status.items()},
-                "at": {str(tid): str(room) for tid, room in manager.at_work.items()},
-                "tids": {t.name: t.native_id for t in threading.enumerate()}}
+                "workers": [{"tid": tids[f"transfer-{i}"], "behind": [str(c.room) for c in q._buf],
+                             "room": manager.at_work.get(tids[f"transfer-{i}"])}
+                            for i, q in enumerate(manager.transfer_queues)],
+                "tids": tids}
 
     def do_stacks(self):
         self.asked.set()
@@ -325,7 +332,6 @@ def main():
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--layout", choices=sorted(LAYOUTS), default="combined")
     scheduler = Scheduler(ap.parse_args())
-    print(json.dumps({"pid": os.getpid()}), flush=True)
     scheduler.event_loop_normal_disagg_prefill()
 
 
