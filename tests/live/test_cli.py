@@ -11,7 +11,7 @@ from unittest import mock
 
 import sp
 
-VERBS = ["watch", "rooms", "timeline", "explain", "replay", "doctor", "check"]
+VERBS = ["watch", "rooms", "timeline", "explain", "replay", "py", "doctor", "check"]
 NOBODY = 65534
 
 
@@ -59,7 +59,11 @@ class BadInput(unittest.TestCase):
                      ["watch", "-p", "1", "--stuck-after", "flight=3s"],
                      ["watch", "-p", "1", "--stuck-after", "inflight=0s"],
                      ["watch", "-p", "1", "--min-confidence", "sure"],
-                     ["watch", "-p", "1", "--only", "magic"], ["watch", "-p", "1", "--profile", "nope"],
+                     ["watch", "-p", "1", "--only", "magic"], ["watch", "-p", "1", "--only", "sockets"],
+                     ["watch", "-p", "1", "--only", "python", "--no-python"],
+                     ["watch", "-p", "1", "--python-every", "10ms"], ["watch", "-p", "1", "--python-every", "2"],
+                     ["watch", "-p", "1", "--python-every", "2h"],
+                     ["py"], ["py", "x"], ["py", "0"], ["py", "1", "2"], ["py", "1", "--profile", "nope"], ["watch", "-p", "1", "--profile", "nope"],
                      ["watch", "-p", "1", "-o", ""],
                      ["timeline"], ["explain"], ["replay"], ["rooms", "surplus"],
                      ["timeline", "1", "--pid", "x"], ["timeline", "1", "--life", "0"],

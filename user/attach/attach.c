@@ -33,6 +33,15 @@ static void notify(const struct attach *a, enum attach_what what, uint64_t ns,
 	attach_notify(a, &n);
 }
 
+static int load(struct attach *a, struct sp_err *err)
+{
+	int rc = features_basic(&a->features);
+
+	if (rc)
+		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "%s", a->features.why_bpf);
+	return bpfload_open(a->profile, &a->opts, &a->features, &a->bpf, err);
+}
+
 int attach_open(const struct profile *p, const struct attach_opts *o, attach_notice_fn fn,
 		void *ctx, struct attach **out, struct sp_err *err)
 {
@@ -46,13 +55,7 @@ int attach_open(const struct profile *p, const struct attach_opts *o, attach_not
 	a->opts = *o;
 	a->fn = fn;
 	a->ctx = ctx;
-	rc = features_basic(&a->features);
-	if (rc) {
-		sp_err_set(err, SP_EXIT_NOATTACH, rc, "%s", a->features.why_bpf);
-		free(a);
-		return rc;
-	}
-	rc = bpfload_open(p, o, &a->features, &a->bpf, err);
+	rc = o->no_probes ? 0 : load(a, err);
 	if (rc) {
 		free(a);
 		return rc;
@@ -254,6 +257,17 @@ static void adopt(struct attach *a, uint32_t pid, uint64_t now)
 }
 
 /* The kernel side has noted every forked child, also where no record of it could be had. */
+static int known_children(const struct attach *a, uint32_t *pid, int max)
+{
+	int n = 0;
+
+	if (!a->opts.no_probes)
+		return bpfload_targets(&a->bpf, pid, max);
+	for (int i = 0; a->opts.follow_children && i < a->nwatched && n < max; i++)
+		n += target_children(a->watched[i]->id.pid, pid + n, max - n);
+	return n;
+}
+
 static void adopt_strays(struct attach *a, uint64_t now)
 {
 	uint32_t pid[TARGETS_MAX], stray[STRAYS_MAX];
@@ -262,7 +276,7 @@ static void adopt_strays(struct attach *a, uint64_t now)
 	if (now < a->adopt_ns)
 		return;
 	a->adopt_ns = now + ADOPT_GAP;
-	n = bpfload_targets(&a->bpf, pid, TARGETS_MAX);
+	n = known_children(a, pid, TARGETS_MAX);
 	for (int i = 0; i < n; i++) {
 		if (find(a, pid[i]))
 			continue;

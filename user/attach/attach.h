@@ -21,6 +21,8 @@ struct attach_opts {
 	enum attach_backend force; /* BACKEND_NONE: by feature probe; from SILENTPIN_UPROBE */
 	uint32_t ring_bytes;       /* a power of two of pages; 0: 16 MiB */
 	bool follow_children;      /* pick up forked children (default of the verbs: true) */
+	/* No BPF at all: processes are only followed (exits, and children as /proc lists them). */
+	bool no_probes;
 };
 
 /* What the kernel offers, found by trying (never by version). why_*: the reason of a "no". */
@@ -66,7 +68,7 @@ int attach_probes(const struct attach *a);  /* in place now, over all targets */
 enum attach_backend attach_backend_used(const struct attach *a);
 
 /* For collect/: descriptors owned by attach. */
-int attach_ring_fd(const struct attach *a); /* BPF_MAP_TYPE_RINGBUF */
+int attach_ring_fd(const struct attach *a); /* BPF_MAP_TYPE_RINGBUF; -1: no_probes */
 bool attach_has_seq(const struct attach *a);
 int attach_counters(const struct attach *a, uint64_t out[SP_C_MAX]);
 bool attach_last_poll(const struct attach *a, uint32_t pid, uint64_t op, struct sp_poll *out);

@@ -265,27 +265,30 @@ void bpfload_close(struct bpfload *b)
 
 int bpfload_ring_fd(const struct bpfload *b)
 {
-	return bpf_map__fd(b->skel->maps.sp_ring);
+	return b->skel ? bpf_map__fd(b->skel->maps.sp_ring) : -1;
 }
 
 void bpfload_counters(const struct bpfload *b, uint64_t out[SP_C_MAX])
 {
 	for (int i = 0; i < SP_C_MAX; i++)
-		out[i] = __atomic_load_n(&b->skel->bss->sp_counters[i], __ATOMIC_RELAXED);
+		out[i] = b->skel ? __atomic_load_n(&b->skel->bss->sp_counters[i], __ATOMIC_RELAXED)
+				 : 0;
 }
 
 bool bpfload_last_poll(const struct bpfload *b, uint32_t pid, uint64_t op, struct sp_poll *out)
 {
 	struct sp_poll_key key = {.op = op, .pid = pid};
 
-	return !bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.sp_polls), &key, out);
+	return b->skel && !bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.sp_polls), &key, out);
 }
 
 int bpfload_target(const struct bpfload *b, uint32_t pid, bool on)
 {
-	int fd = bpf_map__fd(b->skel->maps.sp_targets);
+	int fd = b->skel ? bpf_map__fd(b->skel->maps.sp_targets) : -1;
 	uint32_t one = 1;
 
+	if (fd < 0)
+		return 0;
 	if (on ? bpf_map_update_elem(fd, &pid, &one, BPF_ANY) : bpf_map_delete_elem(fd, &pid))
 		return -errno;
 	return 0;
@@ -293,9 +296,9 @@ int bpfload_target(const struct bpfload *b, uint32_t pid, bool on)
 
 int bpfload_targets(const struct bpfload *b, uint32_t *pid, int max)
 {
-	int fd = bpf_map__fd(b->skel->maps.sp_targets), n = 0;
+	int fd = b->skel ? bpf_map__fd(b->skel->maps.sp_targets) : -1, n = 0;
 	uint32_t key;
-	bool more = !bpf_map_get_next_key(fd, NULL, &key);
+	bool more = fd >= 0 && !bpf_map_get_next_key(fd, NULL, &key);
 
 	while (more && n < max) {
 		pid[n++] = key;
@@ -306,9 +309,9 @@ int bpfload_targets(const struct bpfload *b, uint32_t *pid, int max)
 
 void bpfload_forget_process(const struct bpfload *b, uint32_t pid)
 {
-	int fd = bpf_map__fd(b->skel->maps.sp_polls);
+	int fd = b->skel ? bpf_map__fd(b->skel->maps.sp_polls) : -1;
 	struct sp_poll_key key, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+	bool more = fd >= 0 && !bpf_map_get_next_key(fd, NULL, &next);
 
 	while (more) {
 		key = next;
@@ -329,9 +332,9 @@ static bool among(uint32_t tid, const uint32_t *list, int n)
 
 void bpfload_forget_threads(const struct bpfload *b, const uint32_t *tid, int n)
 {
-	int fd = bpf_map__fd(b->skel->maps.sp_frames);
+	int fd = b->skel ? bpf_map__fd(b->skel->maps.sp_frames) : -1;
 	struct sp_seq_key key, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+	bool more = fd >= 0 && !bpf_map_get_next_key(fd, NULL, &next);
 
 	while (more) {
 		key = next;

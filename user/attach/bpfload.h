@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loaded BPF object. */
+/* The loaded BPF object. One that was never opened (all zero) answers as an empty one. */
 #ifndef SP_ATTACH_BPFLOAD_H
 #define SP_ATTACH_BPFLOAD_H
 

@@ -99,6 +99,8 @@ int watched_scan(struct attach *a, struct watched *w)
 	struct map_files files;
 	int added = 0, rc;
 
+	if (a->opts.no_probes)
+		return target_alive(&w->id) ? 0 : -ESRCH;
 	w->pages = target_pages(w->id.pid);
 	rc = maps_read(w->id.pid, &files);
 	/* The pid is still that process, or this was another's map. */

@@ -202,3 +202,35 @@ int target_find(const struct profile *p, pid_t *pids, int max)
 		pids[i] = all[i].pid;
 	return n;
 }
+
+static int children_of_thread(pid_t pid, const char *tid, uint32_t *out, int max)
+{
+	char path[64];
+	int n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.16s/children", pid, tid);
+	f = fopen(path, "re");
+	while (f && n < max && fscanf(f, "%u", &out[n]) == 1)
+		n++;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+int target_children(pid_t pid, uint32_t *out, int max)
+{
+	const struct dirent *d;
+	char path[64];
+	int n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && n < max && (d = readdir(dir)))
+		if (d->d_name[0] != '.')
+			n += children_of_thread(pid, d->d_name, out + n, max - n);
+	if (dir)
+		closedir(dir);
+	return n;
+}

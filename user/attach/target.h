@@ -23,4 +23,7 @@ int target_start(pid_t pid, uint64_t *start);
 /* Pages mapped (/proc/PID/statm): it changes whenever a library comes or goes. 0: unknown. */
 uint64_t target_pages(pid_t pid);
 
+/* Its children now, by /proc, whichever thread forked them; at most max. Their number. */
+int target_children(pid_t pid, uint32_t *out, int max);
+
 #endif

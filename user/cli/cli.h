@@ -19,6 +19,7 @@ int cmd_rooms(int argc, char **argv);
 int cmd_timeline(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
+int cmd_py(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 

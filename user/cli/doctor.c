@@ -12,6 +12,8 @@
 
 #include "attach/attach.h"
 #include "cli/cli.h"
+#include "cli/choose.h"
+#include "python/snapshot.h"
 #include "util/cleanup.h"
 
 #define MAX_PIDS 64
@@ -183,26 +185,33 @@ static void print_row(void *ctx, const struct attach_row *row)
 	r->d->good += can;
 }
 
-static const struct profile *choose(const struct doctor *d, const struct profile_file *pf,
-				    const char *cmdline, struct sp_err *err)
+/* The server's own view: its interpreter, the root object, each declared path. */
+static void examine_python(struct doctor *d, const struct profile *p, pid_t pid)
 {
-	const struct profile *p = NULL;
+	struct pyreader *r = NULL;
+	struct py_snapshot snap = {0};
+	struct sp_err err = {0};
 
-	if (d->profile)
-		p = profile_by_name(pf, d->profile);
-	else if (cmdline)
-		p = profile_by_cmdline(pf, cmdline);
-	if (d->profile && !p)
-		sp_err_set(err, SP_EXIT_USAGE, -ENOENT,
-			   "--profile %s: no such profile in %s: see `silentpin check`", d->profile,
-			   pf->path);
-	if (!d->profile && !p && pf->nprofiles == 1)
-		p = &pf->profiles[0];
-	if (!d->profile && !p)
-		sp_err_set(err, SP_EXIT_USAGE, -ENOENT,
-			   "%s: none of its %d profiles matches the process: say --profile NAME",
-			   pf->path, pf->nprofiles);
-	return p;
+	if (!p->python)
+		return;
+	if (pyreader_open(pid, p, &r, &err)) {
+		say(BAD, "server's own view: %s", err.text);
+		return;
+	}
+	if (pyreader_snapshot(r, &snap))
+		say(BAD, "server's own view: CPython %s: it cannot be read now: try again",
+		    pyreader_version(r));
+	else if (!snap.complete)
+		say(BAD,
+		    "server's own view: CPython %s: %s is not in this server: verdicts rest on "
+		    "the transport's events alone",
+		    pyreader_version(r), snap.missing);
+	else
+		say(FINE, "server's own view: CPython %s: %zu requests held, read in %.2f ms",
+		    pyreader_version(r), snap.nrequest, (double)snap.took_ns / 1e6);
+	d->good += snap.complete;
+	py_snapshot_free(&snap);
+	pyreader_close(r);
 }
 
 static int examine_process(struct doctor *d, const struct profile_file *pf, pid_t pid,
@@ -214,7 +223,7 @@ static int examine_process(struct doctor *d, const struct profile_file *pf, pid_
 	int before = d->good, rc;
 
 	target_cmdline(pid, cmdline, sizeof(cmdline));
-	p = choose(d, pf, cmdline, err);
+	p = cli_choose_profile(pf, d->profile, cmdline, err);
 	if (!p)
 		return -ENOENT;
 	printf("process %d: %.100s\n", pid, cmdline);
@@ -223,6 +232,8 @@ static int examine_process(struct doctor *d, const struct profile_file *pf, pid_
 	if (!rc && d->good == before)
 		say(BAD, "no probe can be attached to it now: is it the server's scheduler? "
 			 "(--find looks for one)");
+	if (!rc)
+		examine_python(d, p, pid);
 	return rc;
 }
 

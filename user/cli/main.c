@@ -16,6 +16,7 @@ static const struct cli_verb verbs[] = {
 	{"timeline", cmd_timeline, "what happened to one room, event by event"},
 	{"explain", cmd_explain, "the verdict on one room, with its evidence"},
 	{"replay", cmd_replay, "run the model over a recording again"},
+	{"py", cmd_py, "the server's own view of its rooms: queues and status table, now"},
 	{"doctor", cmd_doctor, "can this kernel, these rights, this process be watched?"},
 	{"check", cmd_check, "validate a probes file and show the compiled probes"},
 };

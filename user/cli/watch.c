@@ -51,6 +51,7 @@ static void on_alert(void *ctx, const struct model_alert *a)
 
 	if (w->store)
 		store_alert(w->store, a);
+	watch_python_alert(w->python, a);
 	if (!filter_wants(w->filter, a))
 		return;
 	line = w->o.json ? alert_json(a, &w->env) : alert_text(a, &w->env);
@@ -188,7 +189,7 @@ static int start(struct watch *w, const char *options, struct sp_err *err)
 	if (!rc)
 		rc = open_model(w, err);
 	if (!rc)
-		rc = watch_attach(w, err);
+		rc = watch_sources(w, err);
 	if (!rc)
 		rc = collect_open(w->profile, attach_ring_fd(w->attach), attach_has_seq(w->attach),
 				  &cops, w, &w->collect, err);
@@ -208,6 +209,8 @@ static int start(struct watch *w, const char *options, struct sp_err *err)
 		rc = open_store(w, options, err);
 	if (rc)
 		return rc;
+	if (w->native_err.text[0])
+		pr_warn("%s: no probes: only the server's own view is watched", w->native_err.text);
 	rc = caps_keep_needed(attach_backend_used(w->attach) == BACKEND_PERF,
 			      foreign_folder(w->o.output));
 	if (rc)
@@ -228,6 +231,7 @@ static void stop(struct watch *w)
 			n * PERF_REMOVAL_S);
 	attach_close(w->attach);
 	collect_close(w->collect);
+	watch_python_free(w->python);
 	model_free(w->model);
 	filter_free(w->filter);
 	exits_free(&w->exits);
@@ -311,6 +315,7 @@ static void tell_stats(const struct watch *w)
 		 "%lu, unmatched %lu, broken %lu, late %lu",
 		 cs.records, cs.events, ms.open_lives, ms.bytes >> 10, ms.ended, cs.lost,
 		 cs.unreadable, cs.unmatched, cs.broken, cs.late);
+	watch_python_tell(w->python);
 }
 
 static int loop(struct watch *w)
@@ -332,6 +337,7 @@ static int loop(struct watch *w)
 			return rc;
 		collect_release(w->collect, horizon_ns);
 		model_advance(w->model, horizon_ns);
+		watch_python_turn(w->python, mono_ns());
 		tick(w, mono_ns(), horizon_ns);
 		if (w->o.verbose && now_ns >= next_stats_ns) {
 			tell_stats(w);
@@ -344,9 +350,12 @@ static int loop(struct watch *w)
 /* Everything up to now, then the final state of the rooms. */
 static int finish(struct watch *w)
 {
-	uint64_t end_ns = mono_ns();
 	uint64_t counters[SP_C_MAX];
+	uint64_t end_ns;
 	size_t stuck;
+
+	watch_python_last(w->python);
+	end_ns = mono_ns();
 
 	while (mono_ns() - end_ns < COLLECT_SLACK_NS)
 		collect_poll(w->collect, POLL_MS);

@@ -9,6 +9,7 @@
 #include "model/model.h"
 #include "output/filter.h"
 #include "output/output.h"
+#include "cli/watch_python.h"
 #include "store/store.h"
 
 #define WATCH_MAX_PIDS   64
@@ -25,6 +26,8 @@ struct watch_opts {
 	enum sp_confidence min_confidence;
 	uint64_t stage_ns[SP_STAGE_MAX]; /* 0: the profile's */
 	uint64_t for_ns;                 /* 0: until stopped */
+	uint64_t python_every_ns;
+	bool no_python, only_uprobes, no_uprobes; /* --no-python, --only uprobes, --only python */
 };
 /* -1: go on; else the exit code. */
 int watch_options(int argc, char **argv, struct watch_opts *o);
@@ -45,7 +48,9 @@ struct watch {
 	uint64_t start_ns, next_find_ns, next_tick_ns, next_flush_ns, last_turn_ns;
 	uint64_t store_failures, store_lost, sink_dropped; /* told so far */
 	struct exits exits;
-	uint32_t probed[WATCH_MAX_PROBED]; /* pids with a probe in place */
+	struct watch_python *python; /* NULL: not read */
+	struct sp_err native_err;    /* why there are no probes at all, though they were wanted */
+	uint32_t probed[WATCH_MAX_PROBED]; /* pids with a probe in place, or whose state is read */
 	int nprobed;
 	uint64_t ended_done, ended_failed;
 	bool saw_target; /* a probe was in place once */
@@ -53,12 +58,14 @@ struct watch {
 
 /* Choose the profile (by name, by the first target's command line, or the only one). */
 int watch_choose_profile(struct watch *w, struct sp_err *err);
-/* Load the BPF side and attach to what the options name. */
-int watch_attach(struct watch *w, struct sp_err *err);
+/* Load the BPF side, unless only the server's own view is wanted or possible. */
+int watch_sources(struct watch *w, struct sp_err *err);
 /* Let COMMAND run. */
 int watch_go(struct watch *w, struct sp_err *err);
 /* New matches of --find, new libraries and children, exits. */
 void watch_targets(struct watch *w, uint64_t now_ns);
 bool watch_has_targets(const struct watch *w);
+/* A source of events of pid is in place: its first is the "attached" event of the process. */
+void watch_target_seen(struct watch *w, uint32_t pid, const char *what);
 
 #endif

@@ -18,6 +18,7 @@ enum {
 	KEY_STUCK,
 	KEY_FOR,
 	KEY_NO_PYTHON,
+	KEY_PYTHON_EVERY,
 };
 
 static const struct argp_option options[] = {
@@ -29,9 +30,14 @@ static const struct argp_option options[] = {
 	{"probes", KEY_PROBES, "FILE", 0, "Probes file (default: the installed probes.yaml)", 2},
 	{"profile", KEY_PROFILE, "NAME", 0, "Profile of it (default: the one that fits the target)",
 	 2},
-	{"only", KEY_ONLY, "SOURCE", 0, "Use one source of events only: uprobes", 2},
-	{"no-python", KEY_NO_PYTHON, NULL, 0,
-	 "Do not read the server's Python state (this version never does)", 2},
+	{"only", KEY_ONLY, "SOURCE", 0,
+	 "Use one source of events only: uprobes (the transport's calls) or python (the server's "
+	 "own "
+	 "queues and status table; needs no BPF)",
+	 2},
+	{"no-python", KEY_NO_PYTHON, NULL, 0, "Do not read the server's Python state", 2},
+	{"python-every", KEY_PYTHON_EVERY, "DUR", 0,
+	 "How often to read it, 50ms to 60s (default 500ms)", 2},
 	{"stuck-after", KEY_STUCK, "STAGE=DUR", 0,
 	 "Deadline of a stage (bootstrap, ready, inflight, releasing), e.g. inflight=30s; may be "
 	 "repeated",
@@ -93,6 +99,27 @@ static int parse_keep(struct watch_opts *o, const char *arg)
 	return 0;
 }
 
+static int parse_only(struct watch_opts *o, const char *arg)
+{
+	if (!strcmp(arg, "sockets"))
+		return cli_usage(
+			"--only %s: this version has no such source: use uprobes or python", arg);
+	if (strcmp(arg, "uprobes") && strcmp(arg, "python"))
+		return cli_usage("--only %s: no such source: use uprobes or python", arg);
+	o->only_uprobes = arg[0] == 'u';
+	o->no_uprobes = !o->only_uprobes;
+	return 0;
+}
+
+static int parse_every(struct watch_opts *o, const char *arg)
+{
+	if (duration_parse(arg, &o->python_every_ns))
+		return cli_usage("--python-every %s: not a duration: for example 500ms, 2s", arg);
+	if (o->python_every_ns < PYTHON_EVERY_MIN_NS || o->python_every_ns > PYTHON_EVERY_MAX_NS)
+		return cli_usage("--python-every %s: out of range: say 50ms to 60s", arg);
+	return 0;
+}
+
 static int parse_word(struct watch_opts *o, int key, const char *arg)
 {
 	switch (key) {
@@ -113,12 +140,7 @@ static int parse_word(struct watch_opts *o, int key, const char *arg)
 					 arg);
 		return 0;
 	case KEY_ONLY:
-		if (!strcmp(arg, "sockets") || !strcmp(arg, "python"))
-			return cli_usage("--only %s: this version has no such source: use uprobes",
-					 arg);
-		if (strcmp(arg, "uprobes"))
-			return cli_usage("--only %s: no such source: use uprobes", arg);
-		return 0;
+		return parse_only(o, arg);
 	case KEY_FOR:
 		if (duration_parse(arg, &o->for_ns) || !o->for_ns)
 			return cli_usage("--for %s: not a duration: for example 30s, 10m, 1h", arg);
@@ -135,6 +157,9 @@ static int check_targets(const struct watch_opts *o)
 	if (!ways)
 		return cli_usage("watch what? say -p PID, --find, or -- COMMAND: see "
 				 "`silentpin watch --help`");
+	if (o->no_uprobes && o->no_python)
+		return cli_usage(
+			"--only python and --no-python exclude each other: say one of them");
 	if (ways > 1)
 		return cli_usage("-p, --find and -- COMMAND exclude each other: say one of them");
 	return 0;
@@ -161,7 +186,10 @@ static error_t parser(int key, char *arg, struct argp_state *state)
 	case KEY_STUCK:
 		return cli_stuck_after(arg, o->stage_ns);
 	case KEY_NO_PYTHON:
+		o->no_python = true;
 		return 0;
+	case KEY_PYTHON_EVERY:
+		return parse_every(o, arg);
 	case 'o':
 		if (!arg[0])
 			return cli_usage("-o: an empty file name: say where the recording goes");
@@ -200,5 +228,6 @@ int watch_options(int argc, char **argv, struct watch_opts *o)
 	memset(o, 0, sizeof(*o));
 	o->min_confidence = CONF_LIKELY;
 	o->keep_mb = 512;
+	o->python_every_ns = PYTHON_EVERY_NS;
 	return cli_parse(&argp, argc, argv, o);
 }

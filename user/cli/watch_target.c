@@ -46,7 +46,7 @@ static void notice_event(struct watch *w, const struct attach_notice *n)
 	const char *kind = notice_kind[n->what];
 	struct sp_event ev;
 
-	if (n->what != NOTICE_EXITED && first_probes(w, n->pid))
+	if (n->what != NOTICE_EXITED && n->what != NOTICE_EXEC && first_probes(w, n->pid))
 		kind = notice_kind[NOTICE_ATTACHED];
 	sp_event_init(&ev);
 	ev.ns = n->ns;
@@ -61,13 +61,33 @@ static void notice_event(struct watch *w, const struct attach_notice *n)
 	collect_inject(w->collect, &ev);
 }
 
+void watch_target_seen(struct watch *w, uint32_t pid, const char *what)
+{
+	struct attach_notice n = {.what = NOTICE_LIB, .ns = mono_ns(), .pid = pid};
+
+	for (int i = 0; i < w->nprobed; i++)
+		if (w->probed[i] == pid)
+			return;
+	snprintf(n.text, sizeof(n.text), "%s", what);
+	notice_event(w, &n);
+}
+
+/* A process that may be the server, or one of its children. */
+static void look_at_python(struct watch *w, uint32_t pid)
+{
+	struct sp_err err = {0};
+
+	watch_python_add(w->python, pid, &err);
+}
+
 static void on_notice(void *ctx, const struct attach_notice *n)
 {
 	struct watch *w = ctx;
 
 	switch (n->what) {
 	case NOTICE_ATTACHED:
-		if (!n->n) { /* a command before its exec */
+		if (!n->n) {
+			look_at_python(w, n->pid); /* a command before its exec */
 			pr_debug("pid %u: watched, no probe in place yet", n->pid);
 			return;
 		}
@@ -81,17 +101,20 @@ static void on_notice(void *ctx, const struct attach_notice *n)
 		pr_warn("pid %u: %s", n->pid, n->text);
 		return; /* nothing happened in the target */
 	case NOTICE_EXITED:
+		watch_python_drop(w->python, n->pid);
 		if (forget_probes(w, n->pid) || n->pid == (uint32_t)w->child.pid)
 			pr_info("pid %u: exited", n->pid);
 		else
 			pr_debug("pid %u: exited", n->pid);
 		break;
 	case NOTICE_EXEC:
+		watch_python_exec(w->python, n->pid);
 		forget_probes(w, n->pid);
 		pr_debug("pid %u: runs another program now", n->pid);
 		return; /* the kernel's own record of it is the event */
 	case NOTICE_FORK:
-		if (!n->n) { /* nothing to see in it yet, and perhaps never */
+		if (!n->n) {
+			look_at_python(w, n->pid); /* nothing to see in it yet, and perhaps never */
 			pr_debug("pid %u: new child of %u", n->pid, n->ppid);
 			return;
 		}
@@ -100,6 +123,8 @@ static void on_notice(void *ctx, const struct attach_notice *n)
 		break;
 	}
 	notice_event(w, n);
+	if (n->what == NOTICE_ATTACHED || n->what == NOTICE_FORK)
+		look_at_python(w, n->pid);
 }
 
 static int profile_of_target(struct watch *w, struct sp_err *err)
@@ -179,10 +204,18 @@ static int attach_named(struct watch *w, struct sp_err *err)
 		if (rc < 0)
 			*err = one;
 	}
-	if (probes)
+	if (probes || watch_python_readers(w->python))
 		return 0;
+	if (w->native_err.text[0])
+		return sp_err_set(err, SP_EXIT_NOATTACH, -EPERM, "%s", w->native_err.text);
 	if (err->text[0])
 		return sp_err_set(err, SP_EXIT_NOATTACH, -ENOENT, "%s", one.text);
+	if (w->o.no_uprobes)
+		return sp_err_set(
+			err, SP_EXIT_NOATTACH, -ENOENT,
+			"pid %d: no Python state of profile %s can be read in it: is it the "
+			"server's scheduler? see `silentpin py %d`",
+			w->o.pids[0], w->profile->name, w->o.pids[0]);
 	return sp_err_set(err, SP_EXIT_NOATTACH, -ENOENT,
 			  "pid %d: no probe of profile %s could be attached: is it the server's "
 			  "scheduler? see `silentpin doctor -p %d`",
@@ -220,10 +253,10 @@ static void find_more(struct watch *w)
 	}
 }
 
-int watch_attach(struct watch *w, struct sp_err *err)
+static int attach_source(struct watch *w, struct sp_err *err)
 {
 	const char *force = getenv("SILENTPIN_UPROBE");
-	struct attach_opts ao = {.follow_children = true};
+	struct attach_opts ao = {.follow_children = true, .no_probes = w->o.no_uprobes};
 	int rc;
 
 	if (force && !strcmp(force, "multi"))
@@ -235,9 +268,25 @@ int watch_attach(struct watch *w, struct sp_err *err)
 				  "SILENTPIN_UPROBE=%s: say perf or multi, or leave it unset",
 				  force);
 	rc = attach_open(w->profile, &ao, on_notice, w, &w->attach, err);
-	if (rc)
+	if (!rc || !w->python || ao.no_probes)
 		return rc;
-	return 0;
+	/* the server's own view needs neither BPF nor its rights */
+	w->native_err = *err;
+	ao.no_probes = true;
+	memset(err, 0, sizeof(*err));
+	return attach_open(w->profile, &ao, on_notice, w, &w->attach, err);
+}
+
+int watch_sources(struct watch *w, struct sp_err *err)
+{
+	if (!w->o.no_python && !w->o.only_uprobes)
+		w->python = watch_python_new(w);
+	if (w->o.no_uprobes && !w->python)
+		return sp_err_set(
+			err, SP_EXIT_USAGE, -EINVAL,
+			"--only python: profile %s has no python section: say --profile NAME",
+			w->profile->name);
+	return attach_source(w, err);
 }
 
 /* Each process costs a few descriptors, 25 where probes are perf events, and a server may have

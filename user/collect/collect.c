@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,8 +97,11 @@ void collect_close(struct collect *c)
 
 int collect_poll(struct collect *c, int timeout_ms)
 {
-	int rc = ring_buffer__poll(c->ring, timeout_ms);
+	int rc;
 
+	if (!c->ring) /* no kernel side: the wait is all there is */
+		return poll(NULL, 0, timeout_ms) < 0 ? -errno : 0;
+	rc = ring_buffer__poll(c->ring, timeout_ms);
 	if (rc < 0)
 		return rc;
 	/* epoll reports only what a wakeup announced; below the threshold nobody announces */
