@@ -69,7 +69,7 @@ static int find_name(struct py_runtime *rt, uint64_t tuple, const char *name, si
 /* The content when obj is a cell, else obj itself. */
 static int through_cell(struct py_runtime *rt, uint64_t obj, uint64_t *value)
 {
-	struct py_typeinfo ti;
+	struct py_typeinfo ti = {0};
 	uint64_t type;
 	char name[8];
 	int err = pymem_u64(rt->mem, obj + PY_OB_TYPE, &type);

@@ -181,10 +181,26 @@ static int add_thread(struct walk *w, uint64_t interp, uint64_t addr, uint64_t *
 	return 0;
 }
 
-/* The list has the newest thread first. */
-static void reverse(struct walk *w, size_t from)
+static int add_interp(struct walk *w, uint64_t interp, uint64_t *next)
 {
-	for (size_t i = from, j = w->out->n; i + 1 < j; i++) {
+	const struct py_layout *l = &w->rt->lay;
+	uint64_t at = 0, head = 0, again;
+	int err = pymem_u64(w->rt->mem, interp + l->interp.next, next);
+
+	if (!err)
+		err = pymem_u64(w->rt->mem, interp + l->interp.threads_head, &head);
+	for (at = head; at && !err;)
+		err = add_thread(w, interp, at, &at);
+	if (err)
+		return err;
+	err = pymem_u64(w->rt->mem, interp + l->interp.threads_head, &again);
+	return !err && again != head ? -EAGAIN : err; /* started or ended meanwhile */
+}
+
+/* Both lists have the newest first. */
+static void reverse(struct walk *w)
+{
+	for (size_t i = 0, j = w->out->n; i + 1 < j; i++) {
 		struct py_thread t = w->out->t[i];
 		struct py_ident id = w->id[i];
 
@@ -196,52 +212,23 @@ static void reverse(struct walk *w, size_t from)
 	}
 }
 
-static int add_interp(struct walk *w, uint64_t interp, uint64_t *next)
-{
-	const struct py_layout *l = &w->rt->lay;
-	size_t from = w->out->n;
-	uint64_t at, head, again;
-	int err = pymem_u64(w->rt->mem, interp + l->interp.next, next);
-
-	if (!err)
-		err = pymem_u64(w->rt->mem, interp + l->interp.threads_head, &head);
-	for (at = err ? 0 : head; at && !err;)
-		err = add_thread(w, interp, at, &at);
-	if (err)
-		return err;
-	err = pymem_u64(w->rt->mem, interp + l->interp.threads_head, &again);
-	if (!err && again != head)
-		err = -EAGAIN; /* started or ended meanwhile */
-	reverse(w, from);
-	return err;
-}
-
 static int walk_all(struct walk *w)
 {
-	uint64_t interp, next;
-	int err =
-		pymem_u64(w->rt->mem, w->rt->addr + w->rt->lay.runtime.interpreters_head, &interp);
-	size_t from = 0;
+	uint64_t interp = 0;
+	int n = 0, err = pymem_u64(w->rt->mem, w->rt->addr + w->rt->lay.runtime.interpreters_head,
+				   &interp);
 
 	if (!err && !interp)
 		err = -EAGAIN;
-	for (int i = 0; interp && !err; i++) {
-		if (i >= PY_INTERPS_MAX)
+	while (interp && !err) {
+		if (n++ == PY_INTERPS_MAX)
 			return -E2BIG;
-		from = w->out->n;
-		err = add_interp(w, interp, &next);
-		/* The newest interpreter is first, too. */
-		for (size_t n = w->out->n - from, k = 0; !err && from && k < n; k++) {
-			struct py_thread t = w->out->t[w->out->n - 1];
-			struct py_ident id = w->id[w->out->n - 1];
-
-			memmove(w->out->t + 1, w->out->t, (w->out->n - 1) * sizeof(t));
-			memmove(w->id + 1, w->id, (w->out->n - 1) * sizeof(id));
-			w->out->t[0] = t;
-			w->id[0] = id;
-		}
-		interp = next;
+		err = add_interp(w, interp, &interp);
 	}
+	if (err)
+		return err;
+	if (w->id)
+		reverse(w);
 	for (size_t i = 0; i < w->out->n && !err; i++)
 		err = add_stack(w, &w->out->t[i]);
 	return err;

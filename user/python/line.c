@@ -51,7 +51,7 @@ static int line_310(const struct table *t, uint64_t at, int first, int *line)
 	int64_t now = first;
 
 	for (size_t i = 0; i + 1 < t->len; i += 2) {
-		int delta = (int8_t)t->byte[i + 1];
+		int delta = t->byte[i + 1] < 128 ? t->byte[i + 1] : t->byte[i + 1] - 256;
 
 		now += delta == -128 ? 0 : delta;
 		end += t->byte[i];

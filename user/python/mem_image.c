@@ -103,8 +103,11 @@ static int insert(struct image *im, size_t at, uint64_t addr, const uint8_t *byt
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, bytes, len);
-	memmove(&im->piece[at + 1], &im->piece[at], (im->n - at) * sizeof(*im->piece));
-	im->piece[at] = (struct piece){addr, len, copy};
+	for (size_t i = im->n; i > at; i--)
+		im->piece[i] = im->piece[i - 1];
+	im->piece[at].addr = addr;
+	im->piece[at].len = len;
+	im->piece[at].bytes = copy;
 	im->n++;
 	return 0;
 }

@@ -111,7 +111,9 @@ static int live_readv(void *ctx, struct pymem_span *span, size_t n)
 			int fd = open_mem(l->id.pid);
 
 			if (fd < 0)
-				return fd == -ESRCH ? -ESRCH : (int)got == -ENOSYS ? -EPERM : (int)got;
+				return fd == -ESRCH          ? -ESRCH
+				       : (int)got == -ENOSYS ? -EPERM
+							     : (int)got;
 			l->fd = fd;
 			break;
 		}
@@ -176,21 +178,25 @@ static int refuse(pid_t pid, int rc, struct sp_err *err)
 	if (rc != -EPERM)
 		return sp_err_set(err, SP_EXIT_NOATTACH, rc, what, pid, strerror(-rc));
 	if (yama_scope() == 3)
-		return sp_err_set(err, SP_EXIT_NOATTACH, rc, what, pid,
-				  "kernel.yama.ptrace_scope is 3, which forbids it to everyone: set "
-				  "it lower at boot");
+		return sp_err_set(
+			err, SP_EXIT_NOATTACH, rc, what, pid,
+			"kernel.yama.ptrace_scope is 3, which forbids it to everyone: set "
+			"it lower at boot");
 	if (have_ptrace_cap())
-		return sp_err_set(err, SP_EXIT_NOATTACH, rc, what, pid,
-				  "a security module (AppArmor, SELinux), a seccomp filter, or a user "
-				  "namespace it does not share with us forbids it");
+		return sp_err_set(
+			err, SP_EXIT_NOATTACH, rc, what, pid,
+			"a security module (AppArmor, SELinux), a seccomp filter, or a user "
+			"namespace it does not share with us forbids it");
 	if (undumpable(pid))
-		return sp_err_set(err, SP_EXIT_NOATTACH, rc, what, pid,
-				  "it has made itself undumpable (PR_SET_DUMPABLE): CAP_SYS_PTRACE is "
-				  "needed (run as root)");
+		return sp_err_set(
+			err, SP_EXIT_NOATTACH, rc, what, pid,
+			"it has made itself undumpable (PR_SET_DUMPABLE): CAP_SYS_PTRACE is "
+			"needed (run as root)");
 	if (yama_scope() > 0)
-		return sp_err_set(err, SP_EXIT_NOATTACH, rc, what, pid,
-				  "CAP_SYS_PTRACE is missing, and kernel.yama.ptrace_scope is not 0: "
-				  "run as root");
+		return sp_err_set(
+			err, SP_EXIT_NOATTACH, rc, what, pid,
+			"CAP_SYS_PTRACE is missing, and kernel.yama.ptrace_scope is not 0: "
+			"run as root");
 	return sp_err_set(err, SP_EXIT_NOATTACH, rc, what, pid,
 			  "CAP_SYS_PTRACE is missing: run as root");
 }

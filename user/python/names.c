@@ -60,13 +60,18 @@ static void from_threading(struct py_runtime *rt, const struct py_ident *id, str
 	}
 }
 
-static void from_comm(pid_t pid, struct py_thread *t)
+static FILE *open_comm(pid_t pid, uint32_t tid)
 {
 	char path[80];
-	__fclose FILE *f = NULL;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", pid, t->tid);
-	f = fopen(path, "re");
+	snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", pid, tid);
+	return fopen(path, "re");
+}
+
+static void from_comm(pid_t pid, struct py_thread *t)
+{
+	__fclose FILE *f = open_comm(pid, t->tid);
+
 	if (!f || !fgets(t->name, sizeof(t->name), f))
 		t->name[0] = 0;
 	t->name[strcspn(t->name, "\n")] = 0;

@@ -39,7 +39,7 @@ int py_typename(struct py_runtime *rt, const struct py_typeinfo *ti, char *buf, 
 int py_type_flag(struct py_runtime *rt, uint64_t type, uint64_t flag, bool *is);
 
 /* The keys of a dict, or the shared keys of a class. */
-#define PY_KEYS_MAX (4u * PY_LIST_MAX) /* entries, those of deleted keys included */
+#define PY_KEYS_MAX (4ul * PY_LIST_MAX) /* entries, those of deleted keys included */
 struct py_keys {
 	uint64_t addr;
 	uint64_t raw[4]; /* the header behind its reference count */
