@@ -191,7 +191,7 @@ static struct stacks read_stacks(const struct rig *r, const char *room)
 static void give_stack(struct store *s, struct rig_life *x, uint64_t ns, uint32_t tid,
 		       const char *first)
 {
-	char a[64], b[] = "loop.py:40 event\xffloop";
+	char a[64], b[] = "loop.py:40 event\xff_loop";
 	char *const line[] = {a, b};
 
 	snprintf(a, sizeof(a), "%s", first);
@@ -212,21 +212,21 @@ static void test_stacks(void **state)
 	give_stack(s, &y, START + 10, 5, "a.py:1 get"); /* the life's first sign */
 	rig_flush(s, START + 20);
 	assert_string_equal(read_stacks(r, "7").text,
-			    "10 4242 5 worker: a.py:1 get loop.py:40 event\\xffloop; "
-			    "10 4242 6 worker: b.py:2 \"put\" loop.py:40 event\\xffloop; ");
+			    "10 4242 5 worker: a.py:1 get loop.py:40 event\xff_loop; "
+			    "10 4242 6 worker: b.py:2 \"put\" loop.py:40 event\xff_loop; ");
 	/* the newest alert's, and nothing of the one before */
 	give_stack(s, &x, START + 30, 7, "c.py:3 f");
 	give_stack(s, &x, START + 25, 8, "d.py:4 late");
 	x.l.ever_stuck = true;
 	rig_flush(s, START + 40);
 	assert_string_equal(read_stacks(r, "7").text,
-			    "30 4242 7 worker: c.py:3 f loop.py:40 event\\xffloop; ");
+			    "30 4242 7 worker: c.py:3 f loop.py:40 event\xff_loop; ");
 	assert_int_equal(read_stacks(r, "8").n, 1);
 	life_over(s, &x, OUTCOME_DONE, START + 50);
 	give_stack(s, &x, START + 60, 7, "e.py:5 after its end");
 	store_close(s, START + SEC);
 	assert_string_equal(read_stacks(r, "7").text,
-			    "30 4242 7 worker: c.py:3 f loop.py:40 event\\xffloop; ");
+			    "30 4242 7 worker: c.py:3 f loop.py:40 event\xff_loop; ");
 	assert_string_equal(rig_sql(r, "SELECT count(*) FROM life"), "2");
 }
 

@@ -74,6 +74,48 @@ static const char *const advice[CAUSE_MAX] = {
 		"Nothing to do for this room: everything is late, and everything moves.",
 };
 
+/* Where the server's own state was seen: there is no doubt left that would ask for comparing. */
+static const char *const advice_certain[CAUSE_MAX] = {
+	[CAUSE_ABORT_NOT_REAPED] = "The server still holds a request that was aborted or has "
+				   "failed: only a restart of this scheduler frees it.",
+	[CAUSE_NEVER_SENT] = "The server waits for a transfer that it has not begun: look for an "
+			     "error of this request in the scheduler's log at the time it became "
+			     "ready.",
+	[CAUSE_THREAD_DIED] = "A thread of the server is gone and does not come back: every later "
+			      "room waits too. Its last words are in the scheduler's log. Drain "
+			      "and restart this scheduler.",
+};
+
+static const char *advice_of(const struct model_verdict *v)
+{
+	const char *certain = v->confidence == CONF_CERTAIN ? advice_certain[v->cause] : NULL;
+
+	return certain ? certain : advice[v->cause];
+}
+
+/* What is shown of a life, besides its row. */
+struct page {
+	const struct rec_session *s;
+	const struct rec_life *l;
+	uint64_t now_ns;
+	bool viewed;    /* the server's own state was seen to name it */
+	bool view_lost; /* and could not be read any more later */
+};
+
+/* Has the server's own view spoken of it, and does it still? */
+static bool on_event(void *ctx, const struct sp_event *ev, uint32_t life_no)
+{
+	struct page *p = ctx;
+
+	if (ev->role == ROLE_HELD && life_no) {
+		p->viewed = true;
+		p->view_lost = false;
+	} else if (ev->role == ROLE_VIEW && !strcmp(ev->kind, "lost")) {
+		p->view_lost = true;
+	}
+	return true;
+}
+
 #define UNKNOWN_MAX 8
 struct unknowns {
 	const char *text[UNKNOWN_MAX];
@@ -87,9 +129,14 @@ static void add_unknown(struct unknowns *u, bool holds, const char *text)
 }
 
 /* What this recording cannot tell about the life, whatever the verdict. */
-static void find_unknowns(const struct rec_session *s, const struct rec_life *l, struct unknowns *u)
+static void find_unknowns(const struct page *p, struct unknowns *u)
 {
+	const struct rec_session *s = p->s;
+	const struct rec_life *l = p->l;
 	bool open = !l->ended_ns;
+	/* not from where the events come, and not from the server's own state */
+	bool no_release = open && !s->sees_release && !p->viewed;
+	bool no_arrive = open && !s->sees_arrive && !p->viewed;
 
 	u->n = 0;
 	add_unknown(u, l->observed_late,
@@ -97,12 +144,15 @@ static void find_unknowns(const struct rec_session *s, const struct rec_life *l,
 	add_unknown(u, l->uncertain,
 		    "what the events were that were lost while it was open (see `silentpin "
 		    "timeline`)");
-	add_unknown(u, open && !s->sees_release,
+	add_unknown(u, no_release,
 		    "whether the server still holds the request: its release and its reply are not "
-		    "seen from the transport");
-	add_unknown(u, open && !s->sees_arrive && l->stage == STAGE_BOOTSTRAP,
+		    "seen from the transport, and its own state was not read");
+	add_unknown(u, open && p->viewed && p->view_lost,
+		    "whether the server still holds the request: its own state could not be read "
+		    "any more (see `silentpin timeline`)");
+	add_unknown(u, no_arrive && l->stage == STAGE_BOOTSTRAP,
 		    "when the request itself reached this server, if it did");
-	add_unknown(u, open && !s->sees_arrive && l->stage == STAGE_READY,
+	add_unknown(u, no_arrive && l->stage == STAGE_READY,
 		    "whether the request waits for its forward pass, which may take long on a busy "
 		    "node");
 	add_unknown(u, s->lost_events != 0,
@@ -131,22 +181,37 @@ static json_t *evidence_of(const struct model_verdict *v, bool against)
 	return list;
 }
 
-static void print_json(const struct rec_session *s, const struct rec_life *l, uint64_t now_ns)
+static bool add_stack(void *ctx, const struct rec_stack *s)
 {
+	json_t *lines = json_array();
+
+	for (int i = 0; i < s->nlines; i++)
+		json_array_append_new(lines, out_json_string(s->line[i]));
+	json_array_append_new(ctx, json_pack("{s:I, s:o, s:o}", "tid", (json_int_t)s->tid, "name",
+					     out_json_text(s->name), "stack", lines));
+	return true;
+}
+
+static int print_json(struct recording *r, const struct page *p, struct sp_err *err)
+{
+	const struct rec_session *s = p->s;
+	const struct rec_life *l = p->l;
 	const struct model_verdict *v = &l->verdict;
-	uint64_t until = l->ended_ns ? l->ended_ns : now_ns;
-	json_t *unknown = json_array();
+	uint64_t until = l->ended_ns ? l->ended_ns : p->now_ns;
+	json_t *unknown = json_array(), *stacks = json_array();
 	struct unknowns u;
 	char opened[32];
 	char *line;
 
-	find_unknowns(s, l, &u);
+	int rc = v->cause ? rec_stacks(r, l, add_stack, stacks, err) : 0;
+
+	find_unknowns(p, &u);
 	for (int i = 0; i < u.n; i++)
 		json_array_append_new(unknown, json_string(u.text[i]));
 	time_utc(l->opened_ns, s->utc_offset_ns, opened);
 	line = out_json_line(json_pack(
 		"{s:i, s:I, s:s, s:o, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o}",
+		"s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o, s:o}",
 		"v", 1, "pid", (json_int_t)l->pid, "profile", s->profile, "room",
 		out_json_string(l->room), "life", (json_int_t)l->life, "stage",
 		sp_stage_name(l->stage), "opened", opened, "age_s",
@@ -159,10 +224,12 @@ static void print_json(const struct rec_session *s, const struct rec_life *l, ui
 		out_json_text(v->last), "expected", out_json_text(v->expected), "culprit",
 		out_json_culprit(&v->culprit), "for", evidence_of(v, false), "against",
 		evidence_of(v, true), "observed_late", (int)l->observed_late, "uncertain",
-		(int)l->uncertain, "unknown", unknown, "advice", out_json_text(advice[v->cause])));
+		(int)l->uncertain, "unknown", unknown, "advice", out_json_text(advice_of(v)),
+		"stacks", stacks));
 	if (line)
 		fputs(line, stdout);
 	free(line);
+	return rc;
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
@@ -235,6 +302,38 @@ static void print_evidence(const struct model_verdict *v, bool against)
 	}
 }
 
+struct stack_page {
+	const struct page *p;
+	bool any;
+};
+
+static void put_line(const char *text)
+{
+	fputs("      ", stdout);
+	put_safe(text);
+	putchar('\n');
+}
+
+static bool print_stack(void *ctx, const struct rec_stack *s)
+{
+	struct stack_page *sp = ctx;
+	char time[32];
+
+	time_utc(s->ns, sp->p->s->utc_offset_ns, time);
+	if (!sp->any)
+		printf("  stacks    at %s\n", time);
+	sp->any = true;
+	printf("    thread %u", s->tid);
+	if (s->name[0]) {
+		putchar(' ');
+		put_safe(s->name);
+	}
+	puts(s->tid == s->pid ? " (main)" : "");
+	for (int i = 0; i < s->nlines; i++)
+		put_line(s->line[i]);
+	return true;
+}
+
 static void print_healthy(const struct rec_session *s, const struct rec_life *l)
 {
 	char span[32];
@@ -252,10 +351,14 @@ static void print_healthy(const struct rec_session *s, const struct rec_life *l)
 	putchar('\n');
 }
 
-static void print_text(const struct rec_session *s, const struct rec_life *l, uint64_t now_ns)
+static int print_text(struct recording *r, const struct page *p, struct sp_err *err)
 {
+	const struct rec_session *s = p->s;
+	const struct rec_life *l = p->l;
 	const struct model_verdict *v = &l->verdict;
+	struct stack_page sp = {.p = p};
 	struct unknowns u;
+	int rc = 0;
 
 	printf("room ");
 	put_safe(l->room);
@@ -266,24 +369,36 @@ static void print_text(const struct rec_session *s, const struct rec_life *l, ui
 		printf("%s%s, %s; %s\n", l->ended_ns ? "was " : "", sp_cause_name(v->cause),
 		       sp_confidence_name(v->confidence),
 		       l->ended_ns ? "it has ended" : pin_words(v));
-	print_where(l, now_ns);
+	print_where(l, p->now_ns);
 	if (v->cause) {
 		put_row("last", v->last);
 		put_row("expected", v->expected);
 		print_culprit(&v->culprit);
 		print_evidence(v, false);
 		print_evidence(v, true);
+		rc = rec_stacks(r, l, print_stack, &sp, err);
 	}
-	find_unknowns(s, l, &u);
+	find_unknowns(p, &u);
 	if (u.n)
 		printf("  not known\n");
 	for (int i = 0; i < u.n; i++)
 		printf("    ? %s\n", u.text[i]);
 	if (!l->ended_ns)
-		put_row("go on", advice[v->cause]);
+		put_row("go on", advice_of(v));
 	printf("  see also  silentpin timeline ");
 	put_safe(l->room);
 	printf(" --pid %u --life %u\n", l->pid, l->life);
+	return rc;
+}
+
+static int explain(struct recording *r, const struct rec_life *l, bool json, struct sp_err *err)
+{
+	struct page p = {.s = rec_session(r), .l = l, .now_ns = read_now_ns(rec_session(r))};
+	int rc = rec_events(r, l, on_event, &p, err);
+
+	if (rc)
+		return rc;
+	return json ? print_json(r, &p, err) : print_text(r, &p, err);
 }
 
 int cmd_explain(int argc, char **argv)
@@ -293,30 +408,25 @@ int cmd_explain(int argc, char **argv)
 		.parser = read_parser,
 		.args_doc = "ROOM",
 		.doc = "Explain the verdict on a room: what it rests on, for and against, what was "
-		       "expected next, what cannot be known from what was recorded, and how to go "
-		       "on.",
+		       "expected next, where the threads in question stood, what cannot be known "
+		       "from what was recorded, and how to go on.",
 	};
 	struct read_opts o = {.file = READ_DEFAULT_FILE};
 	struct read_lives lives;
 	struct recording *r;
 	struct sp_err err = {0};
-	uint64_t now_ns;
 	int rc = cli_parse(&argp, argc, argv, &o);
 
 	if (rc >= 0)
 		return rc;
 	if (rec_open(o.file, &r, &err))
 		return cli_fail(&err);
-	now_ns = read_now_ns(rec_session(r));
 	rc = read_lives(r, &o, &lives, &err);
-	for (size_t i = 0; !rc && i < lives.n; i++) {
-		if (o.json)
-			print_json(rec_session(r), &lives.at[i], now_ns);
-		else
-			print_text(rec_session(r), &lives.at[i], now_ns);
-	}
-	if (!rc)
+	if (!rc) {
+		for (size_t i = 0; !rc && i < lives.n; i++)
+			rc = explain(r, &lives.at[i], o.json, &err);
 		free(lives.at);
+	}
 	rec_close(r);
 	return rc ? cli_fail(&err) : SP_EXIT_OK;
 }

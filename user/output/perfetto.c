@@ -2,7 +2,8 @@
 /*
  * Lives as a trace in Chrome's Trace Event Format: a track per life, its stages as slices, its
  * operations as slices inside them, its events as instants. Slices of one track must nest, so
- * operations that overlap go to further tracks of the same life.
+ * operations that overlap go to further tracks of the same life. What the server's own view said of
+ * the request (in which queue, with which status) is a track of its own.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 #include "output/output.h"
 #include "output/timeline.h"
 
-#define LANES 8 /* tracks of one life; what overlaps more shares the last one */
+#define LANES  8           /* of operations; what overlaps more shares the last one */
+#define TRACKS (LANES + 1) /* of one life: the last one is the view's */
 
 struct op_slice {
 	uint64_t op, from, to;
@@ -115,7 +117,8 @@ static size_t gather_ops(const struct trace *tr, const struct timeline *t, struc
 		const struct sp_event *ev = &t->ev[i].ev;
 		struct op_slice *o;
 
-		if (!t->ev[i].own || !ev->op)
+		/* the handle of a request is no operation's */
+		if (!t->ev[i].own || !ev->op || ev->role == ROLE_HELD || ev->role == ROLE_RELEASE)
 			continue;
 		o = find_op(ops, n, ev->op);
 		if (ev->role == ROLE_POST) {
@@ -199,6 +202,55 @@ static int put_ops(struct trace *tr, const struct timeline *t, uint32_t track)
 	return lanes;
 }
 
+/* ---- the server's own view ------------------------------------------------------------------ */
+
+static void residence_name(const struct sp_event *ev, char *buf, size_t len)
+{
+	struct sp_event bare;
+
+	/* the queue and the status; how far it has come, and who is at it, changes inside */
+	sp_event_init(&bare);
+	bare.role = ROLE_HELD;
+	bare.code = ev->code;
+	memcpy(bare.kind, ev->kind, sizeof(bare.kind));
+	sp_event_describe(&bare, buf, len);
+}
+
+static bool same_residence(const struct sp_event *a, const struct sp_event *b)
+{
+	return a->code == b->code && !strcmp(a->kind, b->kind);
+}
+
+/* Where the request was, slice after slice. An event without a request speaks of the status table
+ * only. false: the view has said nothing. */
+static bool put_residence(struct trace *tr, const struct timeline *t, uint32_t track)
+{
+	const struct sp_event *at = NULL;
+	uint64_t end = end_of(tr, &t->life);
+	char words[400];
+	bool any = false;
+
+	for (size_t i = 0; i <= t->nev; i++) {
+		const struct sp_event *ev = i < t->nev ? &t->ev[i].ev : NULL;
+		bool held = ev && t->ev[i].own && ev->role == ROLE_HELD && ev->op;
+		bool over = !ev || (t->ev[i].own && ev->role == ROLE_RELEASE) ||
+			    (ev->role == ROLE_VIEW && !strcmp(ev->kind, "lost"));
+
+		if (!over && !(held && !(at && same_residence(at, ev))))
+			continue;
+		if (at) {
+			uint64_t until = ev ? ev->ns : end > at->ns ? end : at->ns;
+
+			residence_name(at, words, sizeof(words));
+			put_slice(tr, t->life.pid, track, words, "view", at->ns, until);
+			fputc('}', tr->f);
+			any = true;
+		}
+		at = held ? ev : NULL;
+	}
+	return any;
+}
+
 /* ---- events -------------------------------------------------------------------------------- */
 
 static void put_instant(struct trace *tr, const struct rec_life *l, uint32_t track,
@@ -243,6 +295,11 @@ static void put_life(struct trace *tr, const struct timeline *t, uint32_t track)
 			 t->life.room, t->life.life, i + 1);
 		put_name(tr, "thread_name", t->life.pid, track + (uint32_t)i, name);
 	}
+	if (put_residence(tr, t, track + LANES)) {
+		snprintf(name, sizeof(name), "room %s life %u: the server's own view", t->life.room,
+			 t->life.life);
+		put_name(tr, "thread_name", t->life.pid, track + LANES, name);
+	}
 }
 
 void timeline_perfetto(FILE *f, const struct timeline *t, size_t n, const struct rec_session *s,
@@ -256,6 +313,6 @@ void timeline_perfetto(FILE *f, const struct timeline *t, size_t n, const struct
 	fprintf(f, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"zero\":\"%s\"},\"traceEvents\":[",
 		start);
 	for (size_t i = 0; i < n; i++)
-		put_life(&tr, &t[i], (uint32_t)i * LANES + 1);
+		put_life(&tr, &t[i], (uint32_t)i * TRACKS + 1);
 	fputs("\n]}\n", f);
 }

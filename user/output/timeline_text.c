@@ -220,7 +220,11 @@ static void put_event(struct page *p, const struct timeline_event *e)
 		paint(p, RED);
 	put_when(p, mark, e->ev.ns);
 	sp_event_describe(&e->ev, words, sizeof(words));
-	fprintf(p->f, "%7u  ", e->ev.tid);
+	/* in what the server's own view says a thread is the subject, not who did it */
+	if (e->ev.tid && e->ev.role != ROLE_HELD && !(e->ev.role == ROLE_THREAD && e->ev.kind[0]))
+		fprintf(p->f, "%7u  ", e->ev.tid);
+	else
+		fprintf(p->f, "%7s  ", "");
 	put_safe(p->f, words);
 	if (!e->own && e->ev.role == ROLE_ABORT)
 		fputs(" (the room was not known yet)", p->f);

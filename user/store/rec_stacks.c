@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Python stacks of a recording. */
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/rec_priv.h"
@@ -8,8 +9,8 @@
 
 #define STACKS_SINCE 2 /* schema version */
 
-/* The array's strings; what is no string is left out. */
-static int take_lines(const json_t *list, const char **line)
+/* The array's strings, unescaped, each to be freed; what is no string is left out. */
+static int take_lines(const json_t *list, char **line)
 {
 	const json_t *e;
 	size_t i;
@@ -17,8 +18,13 @@ static int take_lines(const json_t *list, const char **line)
 
 	json_array_foreach(list, i, e)
 	{
-		if (n < STACK_LINES_MAX && json_is_string(e))
-			line[n++] = json_string_value(e);
+		size_t len = json_is_string(e) ? json_string_length(e) + 1 : 0;
+
+		if (n >= STACK_LINES_MAX || !len)
+			continue;
+		line[n] = malloc(len);
+		if (line[n])
+			text_raw(line[n++], len, json_string_value(e));
 	}
 	return n;
 }
@@ -27,16 +33,18 @@ static bool give(sqlite3_stmt *st, bool (*fn)(void *ctx, const struct rec_stack 
 {
 	const char *text = (const char *)sqlite3_column_text(st, 4);
 	json_t *list = text ? json_loads(text, 0, NULL) : NULL;
-	const char *line[STACK_LINES_MAX];
+	char *line[STACK_LINES_MAX];
 	struct rec_stack s = {.ns = (uint64_t)sqlite3_column_int64(st, 0),
 			      .pid = (uint32_t)sqlite3_column_int64(st, 1),
 			      .tid = (uint32_t)sqlite3_column_int64(st, 2),
-			      .line = line};
+			      .line = (const char *const *)line};
 	bool more;
 
 	rec_text(st, 3, s.name, sizeof(s.name));
 	s.nlines = take_lines(list, line);
 	more = fn(ctx, &s);
+	for (int i = 0; i < s.nlines; i++)
+		free(line[i]);
 	json_decref(list);
 	return more;
 }
