@@ -242,8 +242,9 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
         self.disagg_prefill_bootstrap_queue.kv_manager.request_status.pop(room)
         return {"room": str(room)}
 
-    def do_churn(self, seconds, alive=40):
-        """Requests go their way, all of it, as fast as can be: bootstrap, waiting, forward pass, inflight, gone."""
+    def do_churn(self, seconds, alive=40, pause=0):
+        """Requests go their way, all of it: bootstrap, waiting, forward pass, inflight, gone. As fast as can be, or with
+        a pause after each step."""
         boot, waiting = self.disagg_prefill_bootstrap_queue, self.waiting_queue
         inflight, status = self.disagg_prefill_inflight_queue, boot.kv_manager.request_status
         end, forward = time.monotonic() + seconds, []
@@ -265,6 +266,8 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
             for r in done:
                 self.clear(r)
             self.disagg_prefill_inflight_queue = inflight = [r for r in inflight if r not in done]
+            if pause:
+                time.sleep(pause)
         inflight.extend(forward)
         return {"requests": self.requests - start}
 
