@@ -7,6 +7,8 @@
 #include "python/walk.h"
 #include "util/cleanup.h"
 
+#define TRIES 4 /* of a walk; a server may make a new list in every turn of its loop */
+
 static int no_such(int err)
 {
 	return err == -EFAULT ? -EAGAIN : err;
@@ -92,17 +94,15 @@ static int step_into(struct pybatch *b, bool entries, bool outermost, struct pye
 	return err;
 }
 
-int pywalk(struct pybatch *b, uint64_t start, const struct py_path *p, struct pyelems *out)
+static int walk_once(struct pybatch *b, uint64_t start, const struct py_path *p,
+		     struct pyelems *out)
 {
-	bool outermost = true;
+	bool outermost = true, dirty = false;
 	int err = 0;
 
-	memset(out, 0, sizeof(*out));
-	out->e = calloc(1, sizeof(*out->e));
-	if (!out->e)
-		return -ENOMEM;
 	out->n = 1;
-	out->e[0].elem = start;
+	out->e[0] = (struct pyelem){.elem = start};
+	b->logging = true;
 	for (int i = 0; i < p->nsteps && !err; i++) {
 		switch (p->step[i].kind) {
 		case PY_ATTR:
@@ -121,10 +121,32 @@ int pywalk(struct pybatch *b, uint64_t start, const struct py_path *p, struct py
 			break;
 		}
 	}
-	if (err) {
-		free(out->e);
+	b->logging = false;
+	/* All rows are one here: a list that was read after it had been given up, and its place
+	 * used again, is whole in itself. Only the way to it tells. */
+	for (size_t i = 0; i < b->nwords; i++)
+		b->word[i].row = 0;
+	if (!err)
+		err = pybatch_verify(b, &dirty, 1);
+	pybatch_forget(b);
+	return err || !dirty ? err : -EAGAIN;
+}
+
+int pywalk(struct pybatch *b, uint64_t start, const struct py_path *p, struct pyelems *out)
+{
+	int err = -EAGAIN;
+
+	for (int i = 0; i < TRIES && err == -EAGAIN; i++) {
 		memset(out, 0, sizeof(*out));
+		out->e = calloc(1, sizeof(*out->e));
+		if (!out->e)
+			return -ENOMEM;
+		err = walk_once(b, start, p, out);
+		if (err)
+			free(out->e);
 	}
+	if (err)
+		memset(out, 0, sizeof(*out));
 	return err;
 }
 
