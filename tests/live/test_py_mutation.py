@@ -133,9 +133,9 @@ class Mutation(unittest.TestCase):
             end, shown, unstable, wrong, last = time.monotonic() + SECONDS / 5 - 0.3, 0, 0, [0, 0], set()
             while time.monotonic() < end:
                 told = py_json(target.pid)
-                requests = {(r["room"], r["rid"]) for q in told["queues"].values() for r in q}
+                requests = {(r["room"], r["rid"]) for q in told["queues"].values() for r in q or ()}
                 bad = {r for r in requests if r[0][-1] != "7" or r[1].split("-")[2] != r[0]}
-                bad |= {(room, "") for room, v in told["status"].items() if room[-1] != "7" or not 0 <= v <= 4}
+                bad |= {(room, "") for room, v in (told["status"] or {}).items() if room[-1] != "7" or not 0 <= v <= 4}
                 shown, unstable = shown + 1, unstable + (not told["stable"])
                 wrong[told["stable"]] += bool(bad)
                 if told["stable"]:
