@@ -444,6 +444,8 @@ static inline const struct said *expect_stuck(const struct rig *r, const char *r
 	assert_string_equal(sp_cause_name(s->v.cause), sp_cause_name(cause));
 	assert_string_equal(sp_confidence_name(s->v.confidence), sp_confidence_name(conf));
 	assert_int_equal(s->v.pin, pin);
+	if (s->ns + 1000 < S(r->base + t) || s->ns > S(r->base + t) + 1000)
+		show(r);
 	assert_in_range(s->ns, S(r->base + t) - 1000, S(r->base + t) + 1000);
 	assert_true(s->v.nevidence > 0);
 	assert_true(s->v.last[0] != 0);

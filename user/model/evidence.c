@@ -373,6 +373,8 @@ void evidence_words(struct model *m, const struct life *l, const struct choice *
 	say_abort(&s);
 	if (c->cause != CAUSE_ROOM_REUSED)
 		say_reuse(&s);
+	if (c->cause != CAUSE_TRANSFER_ERROR && seen_listed(l))
+		say_error(&s);
 	if (l->rare && l->rare->gone_ns)
 		say(&s, false, "the connection of a peer ended at +%.1f s",
 		    scene_at(&s, l->rare->gone_ns));

@@ -56,7 +56,8 @@ static void say_thread(struct scene *s)
 		say(s, false, "it waits for thread %u since +%.1f s", v->tid,
 		    scene_at(s, v->tid_ns));
 	else if (seen_in(s->l, Q_INFLIGHT) && seen_idle(s->m, s->l))
-		say(s, false, "no thread is at work on it, and nothing of it waits for one");
+		say(s, s->c->cause == CAUSE_TRANSFER_STALLED,
+		    "no thread is at work on it, and nothing of it waits for one");
 }
 
 static void say_counts(struct scene *s)

@@ -89,22 +89,25 @@ static bool note_code(struct model *m, struct seen *s, int64_t code)
 
 static void note_thread(struct model *m, struct seen *s, const struct sp_event *ev)
 {
+	uint32_t tid = ev->tid == ev->pid ? 0 : ev->tid; /* the main thread is no worker */
 	bool at = ev->flags & EV_AT, orphan = ev->flags & EV_ORPHAN;
 
-	if (ev->tid)
+	if (tid || at)
 		s->cut_off = false;
-	if (s->tid == ev->tid && s->at == at && s->orphan == orphan)
+	if (s->tid == tid && s->at == at && s->orphan == orphan)
 		return;
-	s->tid = ev->tid;
-	s->at = at && ev->tid;
+	s->tid = tid;
+	s->at = at;
 	s->orphan = orphan;
 	s->tid_ns = m->now;
 }
 
-static void note_forward(struct proc *p, struct seen *s, bool forward)
+static void note_forward(const struct model *m, struct proc *p, struct seen *s, bool forward)
 {
 	if (s->forward == forward)
 		return;
+	if (forward)
+		p->forward_ns = m->now;
 	s->forward = forward;
 	p->nforward += forward ? 1 : -1u;
 }
@@ -136,7 +139,7 @@ static bool note_queue(struct model *m, struct life *l, enum queue q, const stru
 	}
 	if (q == Q_INFLIGHT)
 		s->sent_once = true;
-	note_forward(p, s, !s->listed && s->ever && ev->code != HELD_NO_ENTRY);
+	note_forward(m, p, s, !s->listed && s->queue != Q_INFLIGHT && ev->code != HELD_NO_ENTRY);
 	return moved && !first;
 }
 
@@ -243,7 +246,8 @@ static void entry_of(struct model *m, struct life *l, const struct sp_event *ev)
 	/* its disappearance tells an end, not that the room moves */
 	if (note_code(m, s, ev->code) && ev->code != HELD_NO_ENTRY)
 		progress(m, l, ev);
-	note_forward(l->proc, s, s->ever && ev->code != HELD_NO_ENTRY);
+	if (ev->code == HELD_NO_ENTRY)
+		note_forward(m, l->proc, s, false);
 	watch_end(m, l);
 }
 
@@ -295,7 +299,7 @@ int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
 		else if (l)
 			l = NULL; /* only a queue brings it back */
 	}
-	if (!l)
+	if (!l && q != Q_NONE)
 		l = unbound_life(r, ev, q);
 	/* in no queue, and never seen in one: nothing of it is held */
 	if (!l && q == Q_NONE) {
@@ -327,8 +331,6 @@ void route_inferred(struct model *m, const struct sp_event *ev)
 	}
 	route_give(m, ev, l);
 	l->proc->loop_ns = m->now;
-	if (l->seen)
-		note_forward(l->proc, l->seen, false);
 	/* an entry that is left is another request's, or else it is told of */
 	for (const struct life *o = r->first; o; o = o->rnext)
 		other |= o != l && seen_listed(o);

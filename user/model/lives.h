@@ -128,6 +128,7 @@ struct proc {
 	struct seen *waits;        /* lives that wait for the next look, in order of asking */
 	struct flow waitq;         /* the server's waiting queue: who has left it */
 	uint64_t loop_ns;          /* the server was last seen to move a request then */
+	uint64_t forward_ns;       /* the latest of its forward passes began then */
 	uint32_t nopen, nforward;  /* open lives; of these, in their forward pass by the view */
 	uint32_t waitq_seq;        /* how many have entered the waiting queue */
 	uint8_t view;              /* enum view_state */

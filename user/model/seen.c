@@ -99,7 +99,7 @@ bool seen_idle(const struct model *m, const struct life *l)
 {
 	const struct seen *s = l->seen;
 
-	return s && backlog_known(m) && !s->tid && !s->orphan;
+	return s && backlog_known(m) && !s->tid && !s->at && !s->orphan;
 }
 
 struct worker *seen_worker(const struct model *m, const struct life *l)
@@ -111,8 +111,12 @@ struct worker *seen_worker(const struct model *m, const struct life *l)
 
 /* A forward pass keeps the loop from everything else. While one may be under way, only something
  * that the loop has done since tells that it has looked; and that is confirmed late. */
-bool loop_busy(const struct proc *p, uint64_t since)
+bool loop_busy(const struct model *m, const struct proc *p, uint64_t since)
 {
+	uint64_t longest = m->cfg.stage_ns[STAGE_READY];
+
+	if (longest && p->forward_ns + longest < m->now)
+		return false;
 	return p->nforward && p->loop_ns <= since + LAG_NS;
 }
 

@@ -102,7 +102,7 @@ uint64_t worker_moved(const struct worker *w); /* when, by both sources; stall.c
 /* The thread that is at it, or in whose backlog it waits; NULL: none, or not known. */
 struct worker *seen_worker(const struct model *m, const struct life *l);
 /* The server's main loop may have been in a forward pass ever since then. */
-bool loop_busy(const struct proc *p, uint64_t since);
+bool loop_busy(const struct model *m, const struct proc *p, uint64_t since);
 /* Peers that have announced themselves, and how many must (0: not known), from both sources. */
 uint32_t life_announced(const struct life *l);
 uint32_t life_quorum_need(const struct life *l);

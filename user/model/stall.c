@@ -70,20 +70,23 @@ static bool seen_ahead(const struct model *m, const struct life *l, uint64_t *ns
 {
 	const struct worker *w = seen_worker(m, l);
 	const struct op *o = others_op(w, l);
+	const struct seen *s = l->seen;
 
-	if (seen_in(l, Q_WAITING)) {
-		*ns = max_ns(flow_before(&l->proc->waitq, l->seen->waitq),
+	if (!s || !s->listed)
+		return false;
+	if (s->queue == Q_WAITING) {
+		*ns = max_ns(flow_before(&l->proc->waitq, s->waitq),
 			     flow_before(&l->proc->flow, l->id));
 		return true;
 	}
-	if (!seen_in(l, Q_INFLIGHT) || l->stage == STAGE_RELEASING)
+	if (s->queue != Q_INFLIGHT || l->stage == STAGE_RELEASING)
 		return false;
 	if (w) {
 		*ns = max_ns(worker_moved(w), o ? op_ahead(o) : 0);
 		return w->at_ns != 0;
 	}
 	*ns = 0;
-	return seen_idle(m, l) || l->seen->code == HELD_NO_ENTRY;
+	return seen_idle(m, l) || s->code == HELD_NO_ENTRY;
 }
 
 /* The last movement of what stands before l in its queue, 0: none. Rooms that came later and went
@@ -234,6 +237,8 @@ void doubt_trim(struct model *m)
 int life_overdue(struct model *m, struct life *l, uint64_t ns)
 {
 	if (l->stuck) {
+		if (seen_unheld(m, l))
+			view_watch_end(m, l, ns);
 		stall_again(m, l, ns);
 		return 0;
 	}

@@ -77,25 +77,39 @@ static int behind_pin(const struct view *v, uint64_t moved)
 	return moved + (span ? span : v->span) <= v->now ? 1 : -1;
 }
 
+/* It waits for thread w, which does something else. */
+static void find_culprit(struct view *v, const struct worker *w)
+{
+	const struct op *o = w->busy ? w->busy->wprev : NULL;
+
+	if (w->at && w->at != v->l->room)
+		v->c->worker = w;
+	else if (o && op_life(o) != v->l)
+		v->c->op = o;
+}
+
 static bool behind(struct view *v)
 {
-	const struct worker *w = seen_worker(v->m, v->l);
-	const struct op *o;
+	const struct worker *w = v->s->at ? NULL : seen_worker(v->m, v->l);
 
-	if (!w || v->s->at)
+	if (!w || worker_moved(w) + v->span > v->now)
 		return false;
-	o = w->busy ? w->busy->wprev : NULL;
-	if (o && op_life(o) == v->l)
-		o = NULL;
-	if (!w->at_ns || w->at == v->l->room)
-		v->c->op = o;
-	else if (w->at)
-		v->c->worker = w;
+	find_culprit(v, w);
 	if (!v->c->op && !v->c->worker)
-		return set(v, CAUSE_QUEUED_BEHIND, CONF_POSSIBLE, -1);
-	if (worker_moved(w) + v->span > v->now)
-		return set(v, CAUSE_QUEUED_BEHIND, CONF_POSSIBLE, -1);
+		return false;
 	return set(v, CAUSE_QUEUED_BEHIND, CONF_CERTAIN, behind_pin(v, worker_moved(w)));
+}
+
+/* In the backlog of a thread that moves, or of which nothing is known. */
+static bool queued(struct view *v)
+{
+	const struct worker *w = seen_worker(v->m, v->l);
+
+	if (!v->s->tid || v->s->at)
+		return false;
+	if (w)
+		find_culprit(v, w);
+	return set(v, CAUSE_QUEUED_BEHIND, CONF_POSSIBLE, -1);
 }
 
 static bool stalled(struct view *v)
@@ -106,6 +120,9 @@ static bool stalled(struct view *v)
 	if (!o && !at)
 		return false;
 	v->c->op = o;
+	/* were it polled, a thread would be at it */
+	if (!at && seen_idle(v->m, v->l))
+		return set(v, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
 	return set(v, CAUSE_TRANSFER_STALLED,
 		   certain_if(at || (v->whole && seen_moving(v->m, v->l))), 1);
 }
@@ -141,7 +158,7 @@ static bool reused(struct view *v)
 /* What the server's main loop still has to do. It may just not have come to it. */
 static bool set_for_loop(struct view *v, enum sp_cause cause, uint64_t since)
 {
-	if (loop_busy(v->l->proc, since))
+	if (loop_busy(v->m, v->l->proc, since))
 		return set(v, cause, CONF_POSSIBLE, -1);
 	return set(v, cause, CONF_CERTAIN, 1);
 }
@@ -206,7 +223,7 @@ static void in_inflight(struct view *v)
 	/* where the view does not tell of backlogs, what native events tell */
 	if (!v->s->tid && !backlog_known(v->m) && native_behind(v->m, v->l, v->now, v->c))
 		return;
-	if (reused(v) || finished(v) || aborted(v) || incomplete(v))
+	if (reused(v) || finished(v) || aborted(v) || queued(v) || incomplete(v))
 		return;
 	sure = seen_ready(v->m, v->l) && seen_idle(v->m, v->l);
 	if (peer_gone(v) && !sure)
@@ -298,7 +315,11 @@ static void ranks(struct view *v)
 		if (!r ||
 		    (!o && (r->nopen || r->ended_ns < v->l->opened_ns || r->ended_ns >= v->since)))
 			continue;
-		set(v, CAUSE_RANK_DIVERGED, certain_if(!o || seen_listed(o)), 1);
+		/* slower, or stuck? It is asked again */
+		if (o && !o->stuck)
+			set(v, CAUSE_RANK_DIVERGED, CONF_POSSIBLE, -1);
+		else
+			set(v, CAUSE_RANK_DIVERGED, certain_if(!o || seen_listed(o)), 1);
 		v->c->rank = o;
 		v->c->other = r;
 		return;

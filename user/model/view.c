@@ -123,8 +123,9 @@ static void look_at(struct model *m, struct seen *s, const struct sp_event *ev)
 {
 	struct life *l = s->life;
 	bool asked = asked_before(s, ev);
+	bool gone = l->stage == STAGE_RELEASING ? !seen_listed(l) : seen_unheld(m, l);
 
-	if (asked && !seen_unheld(m, l)) {
+	if (asked && !gone) {
 		judge(m, l);
 		return;
 	}
@@ -135,7 +136,7 @@ static void look_at(struct model *m, struct seen *s, const struct sp_event *ev)
 		answered(m, s);
 	if (!gone_for(s, ev) || ++s->rounds < GONE_ROUNDS)
 		return;
-	if (l->stage == STAGE_RELEASING || seen_unheld(m, l))
+	if (gone)
 		life_park(m, l, inferred_outcome(m, l));
 	else
 		view_unwait(m, s);
@@ -247,8 +248,8 @@ static void lost(struct model *m, struct proc *p, const struct sp_event *ev)
 	if (!was)
 		return;
 	forget_facts(m, p);
-	no_answer(m, p, ev);
 	end_terminal(m, p);
+	no_answer(m, p, ev);
 	for (struct life *l = p->lives; l; l = next) {
 		next = l->next;
 		if (l->stuck)
