@@ -494,6 +494,19 @@ static void test_torn_does_not_release(void **state)
 	SAYS("i:77:r1:1 s:77=3", "77 r1@1 inflight=3");
 }
 
+/* An entry that only a torn one has seen was there all the same. */
+static void test_torn_sees_the_entry(void **state)
+{
+	struct rig *r = *state;
+
+	look(r, "b:77:r1:1 s:77=1");
+	look(r, "b:77:r1:1 s:77=1");
+	SAYS("", "");
+	SAYS("torn s:77=1", "");
+	SAYS("", "");
+	SAYS("", "release 77 r1@1");
+}
+
 static void test_too_early_does_not_release(void **state)
 {
 	struct rig *r = *state;
@@ -877,6 +890,7 @@ int main(void)
 		WITH_RIG(test_entry_goes_last),
 		WITH_RIG(test_entry_is_left),
 		WITH_RIG(test_torn_does_not_release),
+		WITH_RIG(test_torn_sees_the_entry),
 		WITH_RIG(test_too_early_does_not_release),
 		WITH_RIG(test_moving),
 		WITH_RIG(test_waiting_is_never_released),
