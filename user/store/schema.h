@@ -17,7 +17,7 @@
 #define SCHEMA_APP_ID 0x5350696e /* "SPin", in the file's header */
 
 extern const char schema_sql[];
-/* From version 1 to 2; the writer adds what is missing of `role`. */
+/* From version 1 to 2. */
 extern const char schema_from_1[];
 
 /* Columns of the view `events`, over event e left joined with life l. */

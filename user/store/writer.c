@@ -113,20 +113,6 @@ static int take_file(struct writer *w, bool *created, struct sp_err *err)
 			  w->path, (long long)pid);
 }
 
-/* What the table does not name yet. */
-static int name_roles(struct writer *w)
-{
-	char sql[128];
-	int rc = SQLITE_OK;
-
-	for (int i = ROLE_NONE; !rc && i < ROLE_MAX; i++) {
-		snprintf(sql, sizeof(sql), "INSERT OR IGNORE INTO role VALUES(%d, '%s')", i,
-			 sp_role_name(i));
-		rc = writer_exec(w, sql);
-	}
-	return rc;
-}
-
 static int create_tables(struct writer *w)
 {
 	char sql[256];
@@ -142,8 +128,6 @@ static int create_tables(struct writer *w)
 	rc = writer_exec(w, sql);
 	if (!rc)
 		rc = writer_exec(w, schema_sql);
-	if (!rc)
-		rc = name_roles(w);
 	return rc ? rc : writer_exec(w, "COMMIT");
 }
 
@@ -157,8 +141,6 @@ static int upgrade_tables(struct writer *w)
 		return rc;
 	snprintf(sql, sizeof(sql), "PRAGMA user_version = %d", SCHEMA_VERSION);
 	rc = writer_exec(w, schema_from_1);
-	if (!rc)
-		rc = name_roles(w);
 	if (!rc)
 		rc = writer_exec(w, sql);
 	return rc ? rc : writer_exec(w, "COMMIT");
@@ -243,6 +225,20 @@ static int insert_probes(struct writer *w, const struct profile *p)
 	return rc;
 }
 
+/* What the table does not name yet: a new file has none, one of an older silentpin not all. */
+static int name_roles(struct writer *w)
+{
+	char sql[128];
+	int rc = SQLITE_OK;
+
+	for (int i = ROLE_NONE; !rc && i < ROLE_MAX; i++) {
+		snprintf(sql, sizeof(sql), "INSERT OR IGNORE INTO role VALUES(%d, '%s')", i,
+			 sp_role_name(i));
+		rc = writer_exec(w, sql);
+	}
+	return rc;
+}
+
 /* Numbers go on where the last session ended, also when its last rows are gone. */
 static uint64_t next_number(struct writer *w, const char *max_sql, const char *first_sql)
 {
@@ -266,7 +262,9 @@ static int begin_session(struct writer *w, const struct store_cfg *cfg)
 		next_number(w, "SELECT max(id) FROM life", "SELECT max(first_life) FROM session");
 	w->first_alert =
 		next_number(w, "SELECT max(id) FROM alert", "SELECT max(first_alert) FROM session");
-	rc = insert_session(w, cfg);
+	rc = name_roles(w);
+	if (!rc)
+		rc = insert_session(w, cfg);
 	if (!rc)
 		rc = insert_probes(w, cfg->profile);
 	snprintf(sql, sizeof(sql), "INSERT INTO progress VALUES(%lld, %llu, NULL, %d, 0)",
