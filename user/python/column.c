@@ -136,7 +136,7 @@ static int place_one(struct job *k, size_t i, const uint8_t *raw)
 
 static int find_places(struct job *k)
 {
-	__free uint8_t *raw = malloc(k->n * WINDOW_BYTES);
+	__free uint8_t *raw = calloc(k->n, WINDOW_BYTES);
 	__free struct pymem_span *span = malloc(k->n * sizeof(*span));
 	size_t m = 0;
 	int err;

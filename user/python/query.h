@@ -9,7 +9,7 @@
 
 #include "python/batch.h"
 
-#define PYQ_ROWS_MAX (2u * PY_LIST_MAX) /* elements of a query */
+#define PYQ_ROWS_MAX 131072u /* elements of a query: two full lists */
 
 struct pyrow {
 	uint64_t elem;  /* the element's address; of an entry: its value's */

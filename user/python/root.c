@@ -93,7 +93,7 @@ int pyroot_find(struct pyreader *r, struct sp_err *err)
 int pyroot_check(struct pyreader *r)
 {
 	enum py_type kind;
-	char name[PY_NAME_MAX];
+	char name[PY_NAME_MAX] = "";
 	uint64_t type;
 	int err = pymem_u64(r->mem, r->root.obj + PY_OB_TYPE, &type);
 

@@ -52,6 +52,15 @@ static void take_int(const struct py_layout *lay, const uint8_t *raw, struct pyv
 	v->num = v->negative ? -(int64_t)sum : (int64_t)(uint64_t)sum;
 }
 
+static size_t characters(const char *utf8)
+{
+	size_t n = 0;
+
+	for (; *utf8; utf8++)
+		n += (*utf8 & 0xc0) != 0x80;
+	return n;
+}
+
 static int take_text(struct pybatch *b, uint64_t obj, const uint8_t *raw, struct pyvalue *v)
 {
 	uint64_t len = word(raw, AT(PY_OB_SIZE));
@@ -70,9 +79,7 @@ static int take_text(struct pybatch *b, uint64_t obj, const uint8_t *raw, struct
 	}
 	err = py_str(b->rt, obj, v->text, sizeof(v->text), &full);
 	v->rc = err;
-	v->cut = full > strnlen(v->text, sizeof(v->text)); /* characters: more than bytes: cut */
-	if (!err && full >= PYB_TEXT / 4)
-		v->cut = strnlen(v->text, sizeof(v->text)) + 4 >= sizeof(v->text);
+	v->cut = !err && characters(v->text) != full;
 	return pybatch_fatal(b, err) ? err : 0;
 }
 
@@ -110,7 +117,7 @@ static int take_alone(struct pybatch *b, uint64_t obj, struct pyvalue *v)
 	} else if (!err && type == PY_T_STR) {
 		v->is_text = true;
 		err = py_str(b->rt, obj, v->text, sizeof(v->text), &full);
-		v->cut = full > strnlen(v->text, sizeof(v->text));
+		v->cut = !err && characters(v->text) != full;
 	} else if (!err) {
 		err = type == PY_T_NONE ? -ENOENT : -EINVAL;
 	}

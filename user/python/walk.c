@@ -63,7 +63,7 @@ static int append(struct pyelems *to, const struct pyelem *from, const uint64_t 
 	for (size_t i = 0; i < n; i++) {
 		struct pyelem *e = &to->e[to->n++];
 
-		e->elem = item ? item[i] : entry[i].value;
+		e->elem = entry ? entry[i].value : item[i];
 		e->key = entry ? entry[i].key : 0;
 		e->owner = outermost ? e->elem : from->owner;
 	}
