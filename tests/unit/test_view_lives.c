@@ -404,6 +404,30 @@ static void test_no_answer(void **state)
 	rig_free(r);
 }
 
+/* What it had told with certainty stays so: no weaker claim takes its place. */
+static void test_lost_after_the_alert(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 0.5, "7001", "A", 1);
+	kv_done(r, 0.6, W1, 0xa0, "7001", 0, 0);
+	listed(r, 1, "7001", "inflight", NONE);
+	rounds(r, 1.5, 40);
+	expect_stuck(r, "7001", 30.61, CAUSE_STATUS_LOST, CONF_CERTAIN, 1);
+	view(r, 41, "lost", 0);
+	to(r, 500);
+	assert_int_equal(stuck_lines(r), 1);
+	assert_int_equal(look(r, "7001", 1).v.cause, CAUSE_STATUS_LOST);
+	assert_int_equal(look(r, "7001", 1).v.confidence, CONF_CERTAIN);
+	/* it is back and does not show the room: let go meanwhile */
+	rounds(r, 501, 503);
+	assert_false(look(r, "7001", 1).found);
+	assert_int_equal(nth(r, ALERT_RECOVERED, "7001", 0)->stalled_ns > S(400), 1);
+	rig_free(r);
+}
+
 /* Lost in the middle: a terminal life does not wait for a release that nobody will see. */
 static void test_lost(void **state)
 {
@@ -620,6 +644,7 @@ int main(void)
 		cmocka_unit_test(test_view_begins_later),
 		cmocka_unit_test(test_asks),
 		cmocka_unit_test(test_no_answer),
+		cmocka_unit_test(test_lost_after_the_alert),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_forward_pass),
 		cmocka_unit_test(test_loop_is_busy),

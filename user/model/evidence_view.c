@@ -17,6 +17,9 @@ static void say_where(struct scene *s)
 	if (v->listed)
 		snprintf(where, sizeof(where), "in the server's queue %s since +%.1f s",
 			 s->m->kinds[v->kind], scene_at(s, v->queue_ns));
+	else if (v->ever && v->lost)
+		snprintf(where, sizeof(where), "last seen in the server's queue %s",
+			 s->m->kinds[v->kind]);
 	else if (v->ever)
 		snprintf(where, sizeof(where), "in none of the server's queues since +%.1f s",
 			 scene_at(s, v->queue_ns));
@@ -29,7 +32,7 @@ static void say_where(struct scene *s)
 		snprintf(status, sizeof(status), ", status %" PRId64 "%s%s%s since +%.1f s",
 			 v->code, state[0] ? " (" : "", state, state[0] ? ")" : "",
 			 scene_at(s, v->code_ns));
-	say(s, !v->listed, "%s%s", where, status);
+	say(s, !v->listed && !v->lost, "%s%s", where, status);
 }
 
 static void say_thread(struct scene *s)

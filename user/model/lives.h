@@ -128,6 +128,7 @@ struct proc {
 	struct seen *waits;        /* lives that wait for the next look, in order of asking */
 	struct flow waitq;         /* the server's waiting queue: who has left it */
 	uint64_t loop_ns;          /* the server was last seen to move a request then */
+	uint64_t lag_ns;           /* how late its moves are seen */
 	uint64_t forward_ns;       /* the latest of its forward passes began then */
 	uint32_t nopen, nforward;  /* open lives; of these, in their forward pass by the view */
 	uint32_t waitq_seq;        /* how many have entered the waiting queue */
@@ -234,6 +235,7 @@ struct stuck {
 	uint8_t best_cause, best_conf; /* the strongest alert of this stall */
 	int8_t best_pin;
 	bool listed;
+	bool by_view;            /* the verdict rests on the server's view */
 	uint8_t told[CAUSE_MAX]; /* confidence already alerted, per cause */
 };
 

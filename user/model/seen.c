@@ -117,7 +117,7 @@ bool loop_busy(const struct model *m, const struct proc *p, uint64_t since)
 
 	if (longest && p->forward_ns + longest < m->now)
 		return false;
-	return p->nforward && p->loop_ns <= since + LAG_NS;
+	return p->nforward && p->loop_ns <= since + (p->lag_ns > LAG_NS ? p->lag_ns : LAG_NS);
 }
 
 uint32_t life_announced(const struct life *l)

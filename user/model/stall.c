@@ -202,10 +202,13 @@ static uint64_t look_again(const struct model *m, const struct life *l, uint64_t
 void stall_again(struct model *m, struct life *l, uint64_t ns)
 {
 	struct stuck *s = l->stuck;
-	struct choice c;
+	struct choice c = {.cause = s->cause, .conf = s->conf, .pin = s->pin};
 	uint64_t again;
 
-	verdict_choose(m, l, ns, &c);
+	/* what the view has told stays when it is lost: native events know less, not better */
+	if (!s->by_view || !l->seen->lost)
+		verdict_choose(m, l, ns, &c);
+	s->by_view = (s->by_view && l->seen->lost) || seen_listed(l);
 	s->cause = (uint8_t)c.cause;
 	s->conf = (uint8_t)c.conf;
 	s->pin = (int8_t)c.pin;

@@ -165,13 +165,24 @@ static void look_around(struct model *m, struct proc *p)
 	}
 }
 
+/* Of rounds that a replay knows too. */
+static void note_lag(struct proc *p, const struct sp_event *ev)
+{
+	uint64_t began = ev->code > 0 ? (uint64_t)ev->code : 0;
+
+	if (began && began < ev->ns && 2 * (ev->ns - began) > p->lag_ns)
+		p->lag_ns = 2 * (ev->ns - began);
+}
+
 static void ok(struct model *m, struct proc *p, const struct sp_event *ev)
 {
 	bool back = p->view != VIEW_OK;
 	struct seen *next;
 
-	if (back || concerns(p, ev, true))
+	if (back || concerns(p, ev, true)) {
 		tell_taken(m, ev, NULL);
+		note_lag(p, ev);
+	}
 	p->view = VIEW_OK;
 	if (back)
 		look_around(m, p);
@@ -240,21 +251,16 @@ static void end_terminal(struct model *m, struct proc *p)
 
 static void lost(struct model *m, struct proc *p, const struct sp_event *ev)
 {
-	struct life *next;
 	bool was = view_active(p);
 
 	tell_taken(m, ev, NULL);
 	p->view = VIEW_LOST;
+	p->lag_ns = 0;
 	if (!was)
 		return;
 	forget_facts(m, p);
 	end_terminal(m, p);
 	no_answer(m, p, ev);
-	for (struct life *l = p->lives; l; l = next) {
-		next = l->next;
-		if (l->stuck)
-			stall_again(m, l, m->now);
-	}
 }
 
 int view_event(struct model *m, const struct sp_event *ev)
