@@ -214,6 +214,14 @@ static void test_stacks(void **state)
 	assert_string_equal(read_stacks(r, "7").text,
 			    "10 4242 5 worker: a.py:1 get loop.py:40 event\xff_loop; "
 			    "10 4242 6 worker: b.py:2 \"put\" loop.py:40 event\xff_loop; ");
+	/* another alert of that moment, of one thread more */
+	give_stack(s, &x, START + 10, 6, "b.py:2 \"put\"");
+	give_stack(s, &x, START + 10, 9, "f.py:9 run");
+	rig_flush(s, START + 25);
+	assert_string_equal(read_stacks(r, "7").text,
+			    "10 4242 5 worker: a.py:1 get loop.py:40 event\xff_loop; "
+			    "10 4242 6 worker: b.py:2 \"put\" loop.py:40 event\xff_loop; "
+			    "10 4242 9 worker: f.py:9 run loop.py:40 event\xff_loop; ");
 	/* the newest alert's, and nothing of the one before */
 	give_stack(s, &x, START + 30, 7, "c.py:3 f");
 	give_stack(s, &x, START + 25, 8, "d.py:4 late");

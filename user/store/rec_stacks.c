@@ -57,10 +57,12 @@ int rec_stacks(struct recording *r, const struct rec_life *l,
 
 	if (r->version < STACKS_SINCE)
 		return 0;
-	/* of one moment: an older one's rest may have been written after a failure */
+	/* Of one moment: an older one's rest may have been written after a failure. A thread that
+	 * two alerts of that moment speak of is there twice. */
 	rc = rec_prepare(r,
 			 "SELECT ns, pid, tid, name, frames FROM stack WHERE life = ?1 AND ns ="
-			 " (SELECT max(ns) FROM stack WHERE life = ?1) ORDER BY n",
+			 " (SELECT max(ns) FROM stack WHERE life = ?1)"
+			 " GROUP BY pid, tid HAVING n = min(n) ORDER BY n",
 			 &st, err);
 	if (rc)
 		return rc;
