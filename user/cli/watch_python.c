@@ -256,6 +256,9 @@ static void snapshot(struct watch_python *wp, struct proc_view *p)
 			lose(wp, p, now, rc);
 		return;
 	}
+	/* the first alone says nothing: the second comes as soon as it can */
+	if (!p->active && !p->told)
+		p->due_ns = now + GAP_NS;
 	rc = pyview_take(p->view, &s, on_event, wp, &since_ns);
 	if (rc == -ENOMEM)
 		pr_warn("pid %u: out of memory: a look at its Python state is lost", p->pid);
@@ -279,9 +282,9 @@ void watch_python_turn(struct watch_python *wp, uint64_t now_ns)
 		}
 		if (now_ns < p->due_ns && !(asked && now_ns >= p->last_ns + GAP_NS))
 			continue;
+		p->due_ns = now_ns + wp->w->o.python_every_ns;
 		snapshot(wp, p);
 		took = mono_ns() - now_ns;
-		p->due_ns = p->reader ? now_ns + wp->w->o.python_every_ns : p->due_ns;
 		if (p->reader && now_ns + took * DUTY > p->due_ns)
 			p->due_ns = now_ns + took * DUTY;
 		now_ns += took;
