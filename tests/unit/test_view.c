@@ -7,6 +7,7 @@
  *   n:ROOM=SEEN/NEED               peers that announced
  *   k:ROOM=TID                     waits in the backlog of that worker; TID 0: nobody serves it
  *   at:TID=ROOM                    a worker and what it is at
+ *   unannounced                    the table of announcements is there, and empty
  *   torn  partial  tableless  dead +MS    unstable; incomplete; the status table is not there; so
  * is the bootstrap thread; MS after the snapshot before, not 500
  *
@@ -194,7 +195,6 @@ static const char *look(struct rig *r, const char *words)
 	struct py_snapshot s = {.stable = true,
 				.complete = true,
 				.has_status = r->py.status.n > 0,
-				.has_announced = true,
 				.has_backlog = true,
 				.bootstrap_declared = true,
 				.bootstrap_alive = true,
@@ -217,6 +217,8 @@ static const char *look(struct rig *r, const char *words)
 			s.complete = false;
 		else if (!strcmp(word, "tableless"))
 			s.has_status = s.complete = false;
+		else if (!strcmp(word, "unannounced"))
+			s.has_announced = true;
 		else if (!strcmp(word, "dead"))
 			s.bootstrap_alive = false;
 		else if (word[0] == '+')
@@ -224,6 +226,7 @@ static const char *look(struct rig *r, const char *words)
 		else
 			parse_word(&s, word);
 	}
+	s.has_announced |= s.nannounced > 0;
 	r->ns += ms * MS;
 	s.start_ns = r->ns;
 	r->said[0] = '\0';
@@ -344,6 +347,21 @@ static void test_growing_numbers(void **state)
 	SAYS("b:77:r1:1:4/9 s:77=1 n:77=3/3", "77 r1@1 bootstrap=1 3/3 peers 4/9 sent");
 	SAYS("b:77:r1:1:1/9 s:77=1", "");
 	SAYS("b:77:r1:1:1/9 s:77=1", "77 r1@1 bootstrap=1 1/9 sent");
+}
+
+/* In bootstrap a room that is not in the table has no peer yet; later the table may be cleared. */
+static void test_unannounced(void **state)
+{
+	struct rig *r = *state;
+
+	look(r, "unannounced b:77:r1:1 s:77=1");
+	SAYS("unannounced b:77:r1:1 s:77=1", "77 r1@1 bootstrap=1 cut 0/-1 peers");
+	SAYS("n:77=1/1 b:77:r1:1 s:77=2", "");
+	SAYS("n:77=1/1 b:77:r1:1 s:77=2", "77 r1@1 bootstrap=2 1/1 peers");
+	SAYS("n:77=1/1 i:77:r1:1 s:77=2", "");
+	SAYS("n:77=1/1 i:77:r1:1 s:77=2", "77 r1@1 inflight=2 1/1 peers");
+	SAYS("unannounced i:77:r1:1 s:77=2", "");
+	SAYS("unannounced i:77:r1:1 s:77=2", "77 r1@1 inflight=2");
 }
 
 static void test_code_on_the_move(void **state)
@@ -880,6 +898,7 @@ int main(void)
 		WITH_RIG(test_partial),
 		WITH_RIG(test_tableless_for_a_while),
 		WITH_RIG(test_growing_numbers),
+		WITH_RIG(test_unannounced),
 		WITH_RIG(test_code_on_the_move),
 		WITH_RIG(test_value_minus_one),
 		WITH_RIG(test_healthy),

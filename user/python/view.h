@@ -10,7 +10,8 @@
  *            tid = the worker thread that has it or serves the backlog it waits in, 0 none;
  *            flags: EV_AT that thread is at work on it, EV_ORPHAN it waits in a backlog that no
  *            thread serves, EV_CUT (its first event only) it was there when the view began; need =
- *            peers needed, chunk = peers that have announced, part = sent, parts = total (-1 each:
+ *            peers needed, chunk = peers that have announced (0 also for a room in bootstrap that
+ *            the table of announcements does not have), part = sent, parts = total (-1 each:
  *            unknown). One at each confirmed change of any of these.
  *   release  room, rid, op, flags EV_INFERRED: the server has let the request go, see below.
  *   thread   kind "at": tid, room = what the worker is at now ("" idle). kind "missing" / "found":

@@ -36,6 +36,8 @@ struct view_facts *view_facts_of(const struct view_take *t, struct view_room *r)
 	r->now = nothing;
 	if (t->s->has_status)
 		r->now.code = HELD_NO_ENTRY;
+	if (t->s->has_announced)
+		r->now.seen = 0;
 	return &r->now;
 }
 
@@ -81,23 +83,32 @@ static int64_t code_to_say(const struct view_item *it)
 	return sure == HELD_NO_ENTRY ? HELD_UNKNOWN : sure;
 }
 
+/* Without an entry in the table of announcements: none so far, as long as it waits for them. Later
+ * the table may have been cleared. */
+static int32_t seen_to_say(const struct view_take *t, const struct view_item *it, int8_t queue)
+{
+	int32_t seen = it->room->sure.seen;
+
+	return seen || (queue >= 0 && strstr(t->v->py->queue[queue].name, "bootstrap")) ? seen : -1;
+}
+
 /* An event when anything about the request differs from what was said last. queue -1: in none. */
 static void say_held(const struct view_take *t, struct view_item *it, int8_t queue)
 {
 	const struct view_facts *f = &it->room->sure;
 	bool first = !it->sure;
 	int64_t code = code_to_say(it);
+	int32_t seen = seen_to_say(t, it, queue);
 	struct sp_event ev;
 
-	if (!first && it->told.queue == queue && it->told.code == code &&
-	    it->told.seen == f->seen && it->told.need == f->need && it->told.tid == f->tid &&
-	    it->told.flags == f->flags && it->told.sent == it->sent_sure &&
-	    it->told.total == it->total_sure)
+	if (!first && it->told.queue == queue && it->told.code == code && it->told.seen == seen &&
+	    it->told.need == f->need && it->told.tid == f->tid && it->told.flags == f->flags &&
+	    it->told.sent == it->sent_sure && it->told.total == it->total_sure)
 		return;
 	it->sure = true;
 	it->told.queue = queue;
 	it->told.code = code;
-	it->told.seen = f->seen;
+	it->told.seen = seen;
 	it->told.need = f->need;
 	it->told.tid = f->tid;
 	it->told.flags = f->flags;
@@ -107,7 +118,7 @@ static void say_held(const struct view_take *t, struct view_item *it, int8_t que
 	if (queue >= 0)
 		snprintf(ev.kind, sizeof(ev.kind), "%s", t->v->py->queue[queue].name);
 	ev.code = code;
-	ev.chunk = f->seen;
+	ev.chunk = seen;
 	ev.need = f->need;
 	ev.part = it->sent_sure;
 	ev.parts = it->total_sure;
