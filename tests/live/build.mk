@@ -36,7 +36,7 @@ LIVE_PYCONFIG ?= /usr/bin/python3-config
 LIVE_PYFLAGS = $(shell $(LIVE_PYCONFIG) --includes) -O2 -Wall -Wextra -Werror
 LIVE_FAKES := $(LIVE_B)/py_fake_3.99 $(LIVE_B)/py_fake_3.14 $(LIVE_B)/py_fake_3.13t
 
-targets: $(LIVE_B)/py_embed $(LIVE_B)/py_embed_static $(LIVE_FAKES)
+targets: $(LIVE_B)/py_embed $(LIVE_B)/py_embed_static $(LIVE_FAKES) $(LIVE_B)/libpyrefuse.so
 
 $(LIVE_B)/py_embed: tests/live/targets/py_embed.c
 	$(call say,TEST,$@)
@@ -52,3 +52,7 @@ $(LIVE_B)/py_fake_3.%: tests/live/targets/py_fake.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O2 -Wall -Wextra -Werror -rdynamic -s -DFAKE_VERSION=$$(printf 0x03%02x00f0 $(*:t=)) \
 		-DFAKE_FREE_THREADED=$(if $(findstring t,$*),1,0) $< -o $@
+$(LIVE_B)/libpyrefuse.so: tests/live/targets/py_refuse.c
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE -O2 -fPIC -Wall -Wextra -Werror -shared $< -ldl -o $@

@@ -5,7 +5,6 @@ rights."""
 import glob
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,9 @@ import unittest
 import interpreters
 import sp
 from pyrig import PYDUMP, SCHED, Sched, Target, py_json, same_queues
+
+sys.path.insert(0, os.path.join(sp.ROOT, "tests", "node"))
+from node import Node  # noqa: E402
 
 LIVE = os.path.join(sp.BUILD, "live")
 SHARED = [i for i in interpreters.supported() if i.libpython()]
@@ -197,13 +199,26 @@ class Rights(Base):
                 self.assertEqual((p.returncode, p.stderr), (0, ""))
                 self.assertIn("inflight", p.stdout)
 
-    def test_watch_goes_on(self):
-        """Without the right for it, a watch says so and reads no Python; probes work as ever."""
+    def test_watch_without_python(self):
+        """A watch that may do neither says so and ends: one line for each of the two."""
         with Sched(sys.executable, "--inflight", 1) as target:
             with sp.Watch("-p", target.pid, prefix=NO_PTRACE, attached=False) as watch:
-                watch.wait_err("CAP_SYS_PTRACE", 20)
-                watch.stop(signal.SIGINT)
+                self.assertEqual(watch.p.wait(20 * sp.SLOW), 4)
+                watch.stop()
                 self.assertEqual(len([x for x in watch.err if "CAP_SYS_PTRACE" in x]), 1, watch.err)
+
+    def test_watch_goes_on(self):
+        """Where only the memory may not be read, a watch says so once and does the rest."""
+        refuse = {"LD_PRELOAD": os.path.join(LIVE, "libpyrefuse.so")}
+        with Node() as node, sp.Watch("-p", node.pid, "--stuck-after", "inflight=1500ms", env=refuse) as watch:
+            decode, room = node.decode(), node.room()
+            node.hook(lose_aux=[room])
+            decode.announce(room, 96)
+            node.post(room, 96)
+            node.wait_pinned(room)
+            self.assertEqual(watch.wait_stuck(room)["cause"], "aux-missing")
+            watch.stop()
+            self.assertEqual(len([x for x in watch.err if "memory cannot be read" in x]), 1, watch.err)
 
 
 if __name__ == "__main__":
