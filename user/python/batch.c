@@ -40,9 +40,13 @@ void pybatch_begin(struct pybatch *b)
 	b->nshared = 0;
 	b->nwords = 0;
 	b->logging = false;
-	if (b->ntypes < PYB_TYPES)
-		return;
-	for (int i = 0; i < b->ntypes; i++) /* the old ones would keep new ones out for ever */
+	if (b->ntypes == PYB_TYPES) /* the old ones would keep new ones out for ever */
+		pybatch_reset(b);
+}
+
+void pybatch_reset(struct pybatch *b)
+{
+	for (int i = 0; i < b->ntypes; i++)
 		free(b->type[i]);
 	b->ntypes = 0;
 }
@@ -101,6 +105,16 @@ int pybatch_verify(struct pybatch *b, bool *dirty, size_t n)
 /* ---- types -----------------------------------------------------------------------------------
  */
 
+static void drop_absent(struct pytype *t)
+{
+	int kept = 0;
+
+	for (int i = 0; i < t->nshapes; i++)
+		if (!t->shape[i].absent)
+			t->shape[kept++] = t->shape[i];
+	t->nshapes = kept;
+}
+
 static int read_type(struct pybatch *b, struct pytype *t)
 {
 	struct py_typeinfo info;
@@ -114,7 +128,10 @@ static int read_type(struct pybatch *b, struct pytype *t)
 	if (err)
 		return err;
 	if (memcmp(&info, &t->info, sizeof(info)) != 0) /* another one, at the same address */
-		t->nshapes = t->nslots = 0;
+		t->nshapes = 0;
+	/* Where something is proves itself each time; that it is nowhere does not. */
+	drop_absent(t);
+	t->nslots = 0;
 	t->info = info;
 	t->none = !strcmp(name, "NoneType");
 	t->round = b->round;
@@ -193,6 +210,9 @@ int pyshape_learn(struct pybatch *b, struct pytype *t, const char *name, uint64_
 	if (found && found != -ENODATA)
 		return found;
 	if (found) {
+		err = py_keys_same(b->rt, &k);
+		if (err)
+			return err;
 		pos = k.n ? k.n - 1 : 0;
 		err = k.n ? pymem_u64(b->rt->mem, k.entries + pos * k.entry_size + k.key_at, &key)
 			  : -ENODATA;

@@ -79,6 +79,8 @@ struct pybatch *pybatch_new(struct py_runtime *rt);
 void pybatch_free(struct pybatch *b);
 /* A new snapshot: what is known of types is checked again before it is used. */
 void pybatch_begin(struct pybatch *b);
+/* Forget the types and positions: they may come from torn reads. */
+void pybatch_reset(struct pybatch *b);
 
 /* out[j][i]: attribute name[j] of object i; rows of obj with an error keep it. 0, or an error that
  * concerns everything: -ESRCH, -EPERM, -E2BIG (budget), -ENOMEM. The same for the others. */

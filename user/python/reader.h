@@ -30,6 +30,7 @@ struct pyreader {
 	struct pybatch *batch;
 	struct pycodes codes;
 	unsigned round;
+	bool doubt; /* the last snapshot was not as it should be */
 	struct {
 		uint64_t obj, type; /* 0: not found */
 		char name[PY_NAME_MAX];

@@ -256,7 +256,9 @@ static int have_root(struct pyreader *r)
 
 	if (r->root.obj && mono_ns() - r->root.seen_ns < ROOT_AGE_NS && !pyroot_check(r))
 		return 0;
-	/* Either it is another program by now, or the server made another root. */
+	/* Either it is another program by now, or the server made another root, or it is time to
+	 * look, also at what was learned once. */
+	pybatch_reset(r->batch);
 	err = pyreader_same_program(r);
 	return err ? err : pyroot_find(r, NULL);
 }
@@ -267,6 +269,9 @@ static int take(struct pyreader *r, struct py_snapshot *s)
 	int err;
 
 	pymem_budget(r->mem, 0, 0);
+	if (r->doubt)
+		pybatch_reset(r->batch);
+	r->doubt = true; /* until all is well */
 	pybatch_begin(r->batch);
 	err = have_root(r);
 	if (err)
@@ -280,6 +285,7 @@ static int take(struct pyreader *r, struct py_snapshot *s)
 		err = 0;
 	}
 	s->stable = t.stable;
+	r->doubt = err || !s->stable || !s->complete;
 	return err;
 }
 
