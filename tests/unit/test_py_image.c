@@ -6,7 +6,12 @@
  *
  * With --record PID FILE this program writes such an image.
  */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "py_walk.h"
+#include "python/pyelf.h"
+#include "python/raw.h"
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -46,6 +51,143 @@ static void test_values(void **state)
 		fclose(expected);
 		pymem_close(m);
 	}
+}
+
+/* ---- what is refused ------------------------------------------------------------------------- */
+
+static void put(struct pymem *m, uint64_t addr, uint64_t value)
+{
+	assert_int_equal(pymem_image_add(m, addr, &value, sizeof(value)), 0);
+}
+
+static uint64_t word(struct pymem *m, uint64_t addr)
+{
+	uint64_t v;
+
+	assert_int_equal(pymem_u64(m, addr, &v), 0);
+	return v;
+}
+
+/* One word of an image replaced, then put back: what the check says of it. */
+static void check_with(struct py_runtime rt, uint64_t addr, uint64_t value, int expected,
+		       const char *words)
+{
+	uint64_t old = word(rt.mem, addr);
+	struct sp_err err = {0};
+
+	put(rt.mem, addr, value);
+	assert_int_equal(py_runtime_check(&rt, &err), expected);
+	if (!strstr(err.text, words) || strchr(err.text, '\n'))
+		fail_msg("3.%d: %s", rt.lay.minor, err.text);
+	put(rt.mem, addr, old);
+	assert_int_equal(py_runtime_check(&rt, &err), 0);
+}
+
+static void test_refused(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(minors); i++) {
+		struct py_runtime rt;
+		struct pymem *m = load(minors[i], &rt);
+		const struct py_layout *l = &rt.lay;
+		uint64_t head = rt.addr + l->runtime.interpreters_head, interp = word(m, head);
+		uint64_t thread = word(m, interp + l->interp.threads_head), hex;
+		struct sp_err err;
+
+		check_with(rt, head, 0, -EAGAIN, "is still starting");
+		check_with(rt, interp + l->interp.threads_head, 0, -EAGAIN, "is still starting");
+		check_with(rt, interp + l->interp.sysdict, 0, -EAGAIN, "is still starting");
+		check_with(rt, head, 4096, -ENOTSUP, "not laid out as");
+		check_with(rt, thread + l->thread.interp, interp + 8, -ENOTSUP, "not laid out as");
+		check_with(rt, interp + l->interp.sysdict, interp, -ENOTSUP, "not laid out as");
+		/* sys.hexversion of another minor: its digits begin at 24 */
+		assert_int_equal(
+			py_dict_find(&rt, word(m, interp + l->interp.sysdict), "hexversion", &hex),
+			0);
+		check_with(rt, hex + 24, word(m, hex + 24) ^ 0x10000, -ENOTSUP, "not laid out as");
+		pymem_budget(m, 4, 0);
+		assert_int_not_equal(py_runtime_check(&rt, &err), 0);
+		pymem_close(m);
+	}
+}
+
+static void test_debug_offsets(void **state)
+{
+	struct py_runtime rt, plain;
+	struct pymem *m = load(13, &rt);
+	struct sp_err err;
+
+	/* They say of 3.13.0 what its table says. */
+	plain = rt;
+	assert_int_equal(py_runtime_check(&rt, &err), 0);
+	assert_memory_equal(&rt.lay, &plain.lay, sizeof(rt.lay));
+	assert_string_equal(rt.version, "3.13.0");
+	check_with(plain, plain.addr, 0, -ENOTSUP, "debug offsets are missing");
+	check_with(plain, plain.addr + 16, 1, -ENOTSUP, "free-threaded");
+	check_with(plain, plain.addr + 40, 70000, -ENOTSUP, "make no sense");
+	pymem_close(m);
+}
+
+static void test_tables(void **state)
+{
+	struct py_runtime rt;
+
+	for (int minor = 0; minor < 20; minor++) {
+		bool known = minor >= 10 && minor <= 13;
+
+		assert_int_equal(py_layout(minor) != NULL, known);
+		assert_int_equal(py_runtime_at(NULL, minor, 4096, &rt), known ? 0 : -ENOTSUP);
+		assert_true(!known || py_layout(minor)->minor == minor);
+	}
+}
+
+/* Files that hold no interpreter. */
+static void test_files(void **state)
+{
+	struct pyelf elf;
+	FILE *text = tmpfile();
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0 && text);
+	assert_int_equal(pyelf_read(fd, &elf), -ENOENT);
+	assert_int_equal(pyelf_read(fileno(text), &elf), -ENOEXEC);
+	fputs("#!/bin/sh\n", text);
+	fflush(text);
+	assert_int_equal(pyelf_read(fileno(text), &elf), -ENOEXEC);
+	fclose(text);
+	close(fd);
+}
+
+/* This very program: it is no Python. */
+static void test_no_python(void **state)
+{
+	struct py_runtime rt;
+	struct sp_err err = {0};
+	struct pymem *m;
+
+	assert_int_equal(pymem_open(getpid(), &m, &err), 0);
+	assert_int_equal(py_locate(getpid(), m, &rt, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "no Python interpreter"));
+	pymem_close(m);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void test_globs(void **state)
+{
+	struct py_code c = {.name = "transfer_worker",
+			    .qualname = "KVManager.start.<locals>.transfer_worker"};
+	struct py_code old = {.name = "transfer_worker"};
+
+	assert_true(py_code_matches(&c, "transfer_worker"));
+	assert_true(py_code_matches(&c, "transfer_*"));
+	assert_true(py_code_matches(&c, "*.transfer_worker"));
+	assert_true(py_code_matches(&c, "KVManager.*"));
+	assert_false(py_code_matches(&c, "worker"));
+	assert_false(py_code_matches(&c, "Other.*worker"));
+	/* 3.10 has no qualified names: a dotted glob means its last part. */
+	assert_true(py_code_matches(&old, "*.transfer_worker"));
+	assert_true(py_code_matches(&old, "Other.transfer_worker"));
+	assert_false(py_code_matches(&old, "KVManager.start"));
 }
 
 /* ---- recording ------------------------------------------------------------------------------- */
@@ -158,7 +300,10 @@ static int record(pid_t pid, const char *path)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_values),        cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_debug_offsets), cmocka_unit_test(test_tables),
+		cmocka_unit_test(test_files),         cmocka_unit_test(test_no_python),
+		cmocka_unit_test(test_globs),
 	};
 
 	if (argc == 4 && !strcmp(argv[1], "--record"))

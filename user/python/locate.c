@@ -169,8 +169,9 @@ static int apply_debug_offsets(const struct debug_offsets *d, struct py_layout *
 static int refuse(struct py_runtime *rt, struct sp_err *err, const char *why)
 {
 	return sp_err_set(err, SP_EXIT_NOATTACH, -ENOTSUP,
-			  "%s: Python %s: %s: versions 3.10 to 3.13 with the GIL can be read",
-			  rt->file, rt->version, why);
+			  "process %d: %s: Python %s: %s: versions 3.10 to 3.13 with the GIL can "
+			  "be read",
+			  rt->pid, rt->file, rt->version, why);
 }
 
 static int read_debug_offsets(struct py_runtime *rt, struct sp_err *err)
@@ -179,7 +180,8 @@ static int read_debug_offsets(struct py_runtime *rt, struct sp_err *err)
 	int rc = pymem_read(rt->mem, rt->addr, &d, sizeof(d));
 
 	if (rc)
-		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "%s: _PyRuntime cannot be read: %s",
+		return sp_err_set(err, SP_EXIT_NOATTACH, rc,
+				  "process %d: %s: _PyRuntime cannot be read: %s", rt->pid,
 				  rt->file, strerror(-rc));
 	if (memcmp(d.cookie, COOKIE, sizeof(d.cookie)) != 0)
 		return refuse(rt, err, "its debug offsets are missing");
@@ -261,11 +263,13 @@ static int verify(struct py_runtime *rt, struct sp_err *err)
 	int rc = try_layout(rt);
 
 	if (rc == -ESRCH || rc == -EPERM)
-		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "%s: its memory cannot be read: %s",
+		return sp_err_set(err, SP_EXIT_NOATTACH, rc,
+				  "process %d: %s: its memory cannot be read: %s", rt->pid,
 				  rt->file, strerror(-rc));
 	if (rc == -EAGAIN)
-		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "%s: Python %s is still starting",
-				  rt->file, rt->version);
+		return sp_err_set(err, SP_EXIT_NOATTACH, rc,
+				  "process %d: %s: Python %s is still starting", rt->pid, rt->file,
+				  rt->version);
 	if (rc)
 		return refuse(rt, err, "its memory is not laid out as that version's is");
 	return 0;
@@ -323,7 +327,8 @@ static int choose(struct py_runtime *rt, const struct found *f, struct sp_err *e
 		return unknown_version(rt, f->elf.minor, err);
 	rc = pymem_u64(rt->mem, f->bias + f->elf.version, &hex);
 	if (rc)
-		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "%s: Py_Version cannot be read: %s",
+		return sp_err_set(err, SP_EXIT_NOATTACH, rc,
+				  "process %d: %s: Py_Version cannot be read: %s", rt->pid,
 				  rt->file, strerror(-rc));
 	return known_version(rt, hex, err);
 }
@@ -343,6 +348,7 @@ int py_locate(pid_t pid, struct pymem *mem, struct py_runtime *rt, struct sp_err
 
 	memset(rt, 0, sizeof(*rt));
 	rt->mem = mem;
+	rt->pid = pid;
 	rc = find_file(pid, &s, err);
 	if (rc)
 		return rc;

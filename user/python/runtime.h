@@ -55,6 +55,7 @@ struct py_layout {
 
 struct py_runtime {
 	struct pymem *mem;    /* not owned */
+	pid_t pid;            /* 0: an image */
 	struct py_layout lay; /* a copy, corrected by the debug offsets of 3.13 */
 	uint64_t addr;        /* of _PyRuntime in the target */
 	/* Exact built-in types, which live as long as the process; 0: not met yet. */
