@@ -209,6 +209,7 @@ static int start(struct watch *w, const char *options, struct sp_err *err)
 		rc = open_store(w, options, err);
 	if (rc)
 		return rc;
+	watch_python_started(w->python);
 	if (w->native_err.text[0])
 		pr_warn("%s: no probes: only the server's own view is watched", w->native_err.text);
 	rc = caps_keep_needed(attach_backend_used(w->attach) == BACKEND_PERF,

@@ -32,6 +32,7 @@ struct proc_view {
 	int unstable; /* rounds in a row */
 	bool active;  /* the model has been told "ok" and nothing worse since */
 	bool told;    /* why it cannot be read, or what is missing */
+	char *why;    /* the same, while it is not known that watching goes on */
 	struct py_stack *stacks;
 	size_t nstacks;
 	uint64_t stacks_ns;
@@ -40,6 +41,7 @@ struct proc_view {
 struct watch_python {
 	struct watch *w;
 	struct proc_view *first;
+	bool started;
 };
 
 struct watch_python *watch_python_new(struct watch *w)
@@ -67,6 +69,7 @@ static void proc_free(struct proc_view *p)
 	forget_stacks(p);
 	pyreader_close(p->reader);
 	pyview_free(p->view);
+	free(p->why);
 	free(p);
 }
 
@@ -136,8 +139,10 @@ static int try_open(struct watch_python *wp, struct proc_view *p, uint64_t now, 
 	p->due_ns = now + p->retry_ns;
 	if (rc == -EPERM || rc == -ENOTSUP) {
 		p->due_ns = UINT64_MAX; /* that does not change while it runs */
-		if (!p->told)
+		if (!p->told && wp->started)
 			pr_warn("%s", err->text);
+		else if (!p->told)
+			p->why = strdup(err->text);
 		p->told = true;
 	} else {
 		pr_debug("%s", err->text);
@@ -165,6 +170,15 @@ bool watch_python_add(struct watch_python *wp, uint32_t pid, struct sp_err *err)
 	p->next = wp->first;
 	wp->first = p;
 	return !try_open(wp, p, mono_ns(), err);
+}
+
+void watch_python_started(struct watch_python *wp)
+{
+	for (struct proc_view *p = wp ? wp->first : NULL; p; p = p->next)
+		if (p->why)
+			pr_warn("%s", p->why);
+	if (wp)
+		wp->started = true;
 }
 
 void watch_python_drop(struct watch_python *wp, uint32_t pid)

@@ -26,6 +26,8 @@ struct watch_python *watch_python_new(struct watch *w);
 void watch_python_free(struct watch_python *wp);
 /* Look at pid from now on. True: it is read already; false: not yet, or never (err says why). */
 bool watch_python_add(struct watch_python *wp, uint32_t pid, struct sp_err *err);
+/* Watching goes on: what could not be read may be told now. Before, one error line says it all. */
+void watch_python_started(struct watch_python *wp);
 void watch_python_drop(struct watch_python *wp, uint32_t pid);
 /* It runs another program now. */
 void watch_python_exec(struct watch_python *wp, uint32_t pid);
