@@ -85,6 +85,7 @@ static ssize_t read_call(struct live *l, struct pymem_span *span, size_t n)
 	got = process_vm_readv(l->id.pid, local, n, remote, n, 0);
 	if (got < 0 && errno != EFAULT)
 		return -errno;
+	got = got < 0 ? 0 : got;
 	for (i = 0; i < n && got >= (ssize_t)span[i].len; i++)
 		got -= (ssize_t)span[i].len;
 	if (i == n)
