@@ -250,6 +250,13 @@ static int read_all(struct take *t)
 	return err;
 }
 
+/* What was learned once may have been learned from a torn read. */
+static void forget(struct pyreader *r)
+{
+	pybatch_reset(r->batch);
+	memset(&r->codes, 0, sizeof(r->codes));
+}
+
 static int have_root(struct pyreader *r)
 {
 	int err;
@@ -258,7 +265,7 @@ static int have_root(struct pyreader *r)
 		return 0;
 	/* Either it is another program by now, or the server made another root, or it is time to
 	 * look, also at what was learned once. */
-	pybatch_reset(r->batch);
+	forget(r);
 	err = pyreader_same_program(r);
 	return err ? err : pyroot_find(r, NULL);
 }
@@ -270,7 +277,7 @@ static int take(struct pyreader *r, struct py_snapshot *s)
 
 	pymem_budget(r->mem, 0, 0);
 	if (r->doubt)
-		pybatch_reset(r->batch);
+		forget(r);
 	r->doubt = true; /* until all is well */
 	pybatch_begin(r->batch);
 	err = have_root(r);
