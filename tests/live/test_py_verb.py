@@ -58,6 +58,40 @@ class Verb(unittest.TestCase):
             self.assertNotIn(room, got["status"])
             self.assertEqual(len(got["status"]), 2)
 
+    def each_odd_values(self, py):
+        """Requests without a room, or with one that is none, hide nothing: the others are shown as they are."""
+        with Sched(py, "--inflight", 2) as target:
+            two = target.ask("tell")["queues"]["inflight"]
+            target.ask("odd")
+            got = py_json(target.pid)
+            self.assertTrue(got["stable"] and got["complete"])
+            seen = got["queues"]["inflight"]
+            self.assertEqual(seen[:2], two)
+            self.assertEqual([r["room"] for r in seen[2:]], ["text", "17", "27", "37", "47", "1", str((1 << 64) - 9)])
+            rids = {r["room"]: r["rid"] for r in seen}
+            self.assertIsNone(rids["17"])
+            self.assertEqual(rids["27"], "\u4f60\u597d \U0001f4cc \"quoted\"")
+            self.assertRegex(rids["37"], "^r{63}$")
+            self.assertEqual([got["status"][room] for room in ("47", "text", "57")], [3, 1, -1])
+
+    def each_queue_of_another_type(self, py):
+        """A list, a tuple and a deque are queues; anything else is no empty queue but a missing one."""
+        for what in ("tuple", "deque", "none", "number", "dict"):
+            with Sched(py, "--inflight", 3) as target:
+                want = target.ask("tell")["queues"]["inflight"]
+                target.ask("swap", what=what)
+                got = py_json(target.pid)
+                queue = what in ("tuple", "deque")
+                self.assertEqual(got["queues"]["inflight"], want if queue else None, what)
+                self.assertEqual(got["complete"], queue)
+
+    def each_too_many(self, py):
+        """More than the cap: said to be incomplete, not shown as few."""
+        with Sched(py, "--layout", "split", "--inflight", 65537) as target:
+            got = py_json(target.pid)
+            self.assertFalse(got["stable"] and got["complete"])
+            self.assertFalse(got["queues"]["inflight"])
+
     def each_stacks(self, py):
         """File, line and function of each frame of each blocked thread, as the interpreter itself says them."""
         with Sched(py, "--inflight", 4, "--busy", 4, "--workers", 3) as target:

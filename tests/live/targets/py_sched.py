@@ -10,12 +10,14 @@ Takes commands from its input, one JSON object a line, and answers each with one
 import argparse
 import collections
 import dataclasses
+import enum
 import json
 import os
 import random
 import sys
 import threading
 import time
+import warnings
 
 
 class KVPoll:
@@ -24,6 +26,10 @@ class KVPoll:
     WaitingForInput = 2
     Transferring = 3
     Success = 4
+
+
+class KVStatus(enum.IntEnum):
+    Transferring = 3
 
 
 class FastQueue:
@@ -281,6 +287,25 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
             sum(len(v) for v in table.values())
         return {"seconds": time.perf_counter() - start}
 
+    def do_odd(self):
+        """What no server should hold, among what it may: the others are still to be seen."""
+        queue = self.disagg_prefill_inflight_queue
+        for room, rid in ((None, "no-room"), (-5, "negative"), ("text", "a text"), (1 << 70, "too large"), (2.5, "float"),
+                          ([], "a list"), (17, None), (27, "\u4f60\u597d \U0001f4cc \"quoted\""), (37, "r" * 5000),
+                          (47, 5), (True, "a bool"), ((1 << 64) - 9, "64 bits")):
+            queue.append(self.make_req(rid, room, None))
+        queue.extend((None, 5, self, queue))
+        self.disagg_prefill_bootstrap_queue.kv_manager.request_status.update(
+            {"text": 1, None: 2, 27: None, 37: "3", 47: KVStatus.Transferring, 57: -1, -67: 3, 2.5: 3})
+        return {"length": len(queue)}
+
+    def do_swap(self, what):
+        """The inflight queue is something else from now on."""
+        self.disagg_prefill_inflight_queue = {"tuple": tuple, "deque": collections.deque, "none": lambda _: None,
+                                              "number": len, "dict": lambda q: dict(enumerate(q))}[what](
+            self.disagg_prefill_inflight_queue)
+        return {}
+
     def do_exec(self, argv):
         os.execv(argv[0], argv)
 
@@ -328,6 +353,7 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
 
 
 def main():
+    warnings.simplefilter("ignore", DeprecationWarning)  # os.fork() beside threads is what is wanted here
     ap = argparse.ArgumentParser()
     for name in ("bootstrap", "waiting", "inflight", "busy"):
         ap.add_argument(f"--{name}", type=int, default=0)
