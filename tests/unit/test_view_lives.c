@@ -113,6 +113,56 @@ static void test_which_native_life(void **state)
 	rig_free(r);
 }
 
+/* Complete, and unseen: a request without an entry is another one, of which nothing was known. */
+static void test_second_request_unannounced(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	native_room(r, 1, "7001");
+	held(r, 1.5, .room = "7001", .rid = "b", .op = 0x20, .kind = "inflight", .code = NONE);
+	assert_int_equal(r->taken_life, 2);
+	rounds(r, 1.5, 3);
+	assert_int_equal(r->last_end.life, 1);
+	assert_int_equal(r->last_end.outcome, OUTCOME_DONE);
+	rounds(r, 3.5, 33);
+	assert_int_equal(expect_stuck(r, "7001", 31.5, CAUSE_STATUS_LOST, CONF_CERTAIN, 1)->life, 2);
+	/* announced for each: the second is the younger */
+	announce(r, 40, "7002", "A", 1);
+	announce(r, 40, "7002", "A", 1);
+	kv_done(r, 40.1, W1, 0xa0, "7002", 0, 1);
+	aux_done(r, 40.1, W1, 0xa1, "7002");
+	held(r, 41, .room = "7002", .rid = "b", .op = 0x20, .kind = "inflight", .code = NONE);
+	assert_int_equal(r->taken_life, 2);
+	rig_free(r);
+}
+
+/* Failed and gone before it was seen; its room is used again: the entry there is the next one's. */
+static void test_failed_and_used_again(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 1, "7001", "A", 1);
+	kv(r, 1.1, W1, 0xa0, "7001", 0, 1);
+	status(r, 1.2, W1, 0xa0, OPS_ERROR);
+	announce(r, 1.4, "7001", "B", 1);
+	kv_done(r, 1.5, W2, 0xb0, "7001", 0, 1);
+	aux_done(r, 1.5, W2, 0xb1, "7001");
+	held(r, 2, .room = "7001", .rid = "b", .op = 0x20, .kind = "inflight", .code = DONE);
+	assert_int_equal(r->taken_life, 2);
+	rounds(r, 2, 40);
+	assert_int_equal(expect_stuck(r, "7001", 11.51, CAUSE_DONE_NOT_RELEASED, CONF_CERTAIN, 1)
+				 ->life,
+			 2);
+	assert_int_equal(stuck_lines(r), 1);
+	assert_int_equal(r->last_end.life, 1);
+	assert_int_equal(r->last_end.outcome, OUTCOME_FAILED);
+	rig_free(r);
+}
+
 static void test_opens(void **state)
 {
 	struct rig *r = view_rig();
@@ -635,6 +685,8 @@ int main(void)
 		cmocka_unit_test(test_whole),
 		cmocka_unit_test(test_two_requests),
 		cmocka_unit_test(test_which_native_life),
+		cmocka_unit_test(test_second_request_unannounced),
+		cmocka_unit_test(test_failed_and_used_again),
 		cmocka_unit_test(test_opens),
 		cmocka_unit_test(test_progress),
 		cmocka_unit_test(test_outcomes),

@@ -38,7 +38,8 @@ static bool may_be(const struct life *l, const struct sp_event *ev, enum queue q
 		return false;
 	if (q == Q_BOOTSTRAP)
 		return l->stage <= STAGE_READY && !l->ngroups; /* before anything is posted */
-	return q == Q_INFLIGHT || l->stage != STAGE_RELEASING;
+	/* one that is complete is let go at once, and its entry goes with it, not before */
+	return l->stage != STAGE_RELEASING || (q == Q_INFLIGHT && ev->code != HELD_NO_ENTRY);
 }
 
 /* The entry of a room goes with the life that ends first, so a request without one is the older;

@@ -43,6 +43,10 @@ bool seen_entry(const struct model *m, const struct life *l)
 
 	if (l->room->entry == ENTRY_UNKNOWN)
 		return py && !py->status.n;
+	/* it may as well be the entry of another request */
+	for (const struct life *o = l->room->first; o; o = o->rnext)
+		if (o != l && seen_listed(o))
+			return false;
 	return l->room->entry == ENTRY_YES;
 }
 

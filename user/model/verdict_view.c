@@ -149,6 +149,9 @@ static bool reused(struct view *v)
 
 	if (!r || !r->overlap_ns || r->overlap_ns >= v->since)
 		return false;
+	/* the other one was most likely gone by then */
+	if (r->reuse_doubt && !r->both_seen)
+		return false;
 	/* it went on after the other one's end: that did not hurt it */
 	if (r->reused_ns && v->l->progress_ns > r->reused_ns)
 		return false;
