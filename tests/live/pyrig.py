@@ -8,7 +8,8 @@ import sp
 
 PYDUMP = os.path.join(sp.BUILD, "live", "pydump")
 TARGETS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "targets")
-OBJECTS, MUTATE, SCHED = (os.path.join(TARGETS, f"py_{name}.py") for name in ("objects", "mutate", "sched"))
+OBJECTS, MUTATE, SCHED, STACKS = (os.path.join(TARGETS, f"py_{name}.py")
+                                  for name in ("objects", "mutate", "sched", "stacks"))
 
 
 class Target:
@@ -68,10 +69,10 @@ def normal(v):
 
 
 class Sched(Target):
-    """py_sched.py, ready: it has said its pid (of its own pid namespace)."""
+    """py_sched.py (or another script that is one), ready: it has said its pid (of its own pid namespace)."""
 
-    def __init__(self, py, *args, **kw):
-        super().__init__(py, SCHED, *args, **kw)
+    def __init__(self, py, *args, script=SCHED, **kw):
+        super().__init__(py, script, *args, **kw)
         self.inner_pid = json.loads(self.line())["pid"]
 
     def ask(self, do, **more):

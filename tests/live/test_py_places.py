@@ -12,7 +12,7 @@ import unittest
 
 import interpreters
 import sp
-from pyrig import PYDUMP, SCHED, Sched, Target, py_json, same_queues
+from pyrig import PYDUMP, SCHED, TARGETS, Sched, Target, py_json, same_queues
 
 sys.path.insert(0, os.path.join(sp.ROOT, "tests", "node"))
 from node import Node  # noqa: E402
@@ -92,10 +92,10 @@ class Stripped(Base):
         """Own pids and own mounts: the interpreter's files exist only in there, thread ids are those of here."""
         script = (f"mount -t tmpfs none {self.dir} && cp {py.path} {self.dir}/python && "
                   + (f"cp {py.libpython()} {self.dir}/ && " if py.libpython() and self.loads(py) else "")
-                  + f"cp {SCHED} {self.dir}/sched.py && exec \"$@\"")
+                  + f"cp {TARGETS}/py_*.py {self.dir}/ && exec \"$@\"")
         prefix = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh")
         env = dict(os.environ, PYTHONHOME=py.prefix, LD_LIBRARY_PATH=self.dir)
-        with Target(os.path.join(self.dir, "python"), os.path.join(self.dir, "sched.py"), "--inflight", 3, "--busy", 3,
+        with Target(os.path.join(self.dir, "python"), os.path.join(self.dir, "py_sched.py"), "--inflight", 3, "--busy", 3,
                     prefix=prefix, env=env) as outer:
             self.assertIn('"pid": 1', outer.line())
             pid = self.child_of(outer.pid)
@@ -171,8 +171,9 @@ class Rights(Base):
         super().setUp()
         self.program = shutil.copy(sp.SILENTPIN, self.dir)
         self.probes = shutil.copy(os.path.join(sp.ROOT, "probes.yaml"), self.dir)
+        shutil.copy(os.path.join(TARGETS, "py_report.py"), self.dir)
         self.sched = shutil.copy(SCHED, self.dir)
-        for name in (self.program, self.probes, self.sched):
+        for name in glob.glob(os.path.join(self.dir, "*")):
             os.chmod(name, 0o755)
 
     def py(self, pid):

@@ -8,9 +8,11 @@ import unittest
 
 import interpreters
 import sp
-from pyrig import SCHED, Sched, py_json, same_queues
+from pyrig import SCHED, STACKS, Sched, py_json, same_queues
 
 STACK_LINE = re.compile(r"(.+\.py|<.+>):(\d+) (.+)")
+
+FRAMES_MAX = 512  # of a stack: PY_FRAMES_MAX of user/python/frame.h
 
 
 def setUpModule():
@@ -92,22 +94,31 @@ class Verb(unittest.TestCase):
             self.assertFalse(got["stable"] and got["complete"])
             self.assertFalse(got["queues"]["inflight"])
 
+    def same_stacks(self, target):
+        """File, line and function of each frame of each thread are what the interpreter itself says. How many."""
+        told = target.ask("stacks")
+        tids = target.ask("tell")["tids"]
+        threads = {str(t["tid"]): t for t in py_json(target.pid, "--stacks")["threads"]}
+        self.assertLessEqual(set(told), set(threads))
+        self.assertEqual(len(threads), len(tids))
+        for tid, frames in told.items():
+            self.assertEqual(len(threads[tid]["stack"]), min(len(frames), FRAMES_MAX), threads[tid])
+            for text, (path, line, name, qualname) in zip(threads[tid]["stack"], frames):
+                file, at, function = STACK_LINE.fullmatch(text).groups()
+                self.assertTrue(path == file or path.endswith("/" + file), (file, path))
+                self.assertIn(os.path.basename(path), file)
+                self.assertEqual(int(at), line, text)
+                self.assertIn(function, (name, qualname))
+        return len(told)
+
     def each_stacks(self, py):
-        """File, line and function of each frame of each blocked thread, as the interpreter itself says them."""
         with Sched(py, "--inflight", 4, "--busy", 4, "--workers", 3) as target:
-            told = target.ask("stacks")
-            tids = target.ask("tell")["tids"]
-            threads = {str(t["tid"]): t for t in py_json(target.pid, "--stacks")["threads"]}
-            self.assertLessEqual(set(told), set(threads))
-            self.assertEqual(len(threads), len(tids))
-            for tid, frames in told.items():
-                self.assertEqual(len(threads[tid]["stack"]), len(frames), threads[tid])
-                for text, (path, line, name, qualname) in zip(threads[tid]["stack"], frames):
-                    file, at, function = STACK_LINE.fullmatch(text).groups()
-                    self.assertTrue(path == file or path.endswith("/" + file), (file, path))
-                    self.assertIn(os.path.basename(path), file)
-                    self.assertEqual(int(at), line, text)
-                    self.assertIn(function, (name, qualname))
+            self.assertEqual(self.same_stacks(target), 5)
+
+    def each_stacks_of_every_shape(self, py):
+        """Functions whose lines are hard to tell: see py_stacks.py."""
+        with Sched(py, script=STACKS) as target:
+            self.assertGreater(self.same_stacks(target), 20)
 
     def each_thread_names(self, py):
         """The names that the program gave its threads, where they can be read; never another thread's."""

@@ -19,6 +19,8 @@ import threading
 import time
 import warnings
 
+from py_report import blocked_frames
+
 
 class KVPoll:
     Failed = 0
@@ -319,37 +321,12 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
     def do_exit(self):
         os._exit(0)
 
-    # ---- what the interpreter says of its threads -----------------------------------------------
-    def places(self, others):
-        """Where each thread is; None: one of them runs. A thread that waits for the interpreter lock sleeps too, so
-        only a place that stays the same while the lock is free is where a thread is blocked."""
-        for t in others:
-            with open(f"/proc/self/task/{t.native_id}/stat", encoding="ascii", errors="replace") as f:
-                if f.read().rpartition(")")[2].split()[0] != "S":
-                    return None
-        frames = sys._current_frames()
-        return [(id(frames[t.ident]), frames[t.ident].f_lasti) for t in others]
-
     def report(self):
         while True:
             self.asked.wait()
             self.asked.clear()
             others = [t for t in threading.enumerate() if t is not threading.current_thread()]
-            before, same = None, 0
-            while same < 5:
-                now = self.places(others)
-                same = same + 1 if now and now == before else 0
-                before = now
-                time.sleep(0.001)
-            frames, told = sys._current_frames(), {}
-            for t in others:
-                f, told[str(t.native_id)] = frames[t.ident], []
-                while f:
-                    code = f.f_code
-                    told[str(t.native_id)].append([code.co_filename, f.f_lineno, code.co_name,
-                                                   getattr(code, "co_qualname", code.co_name)])
-                    f = f.f_back
-            print(json.dumps(told), flush=True)
+            print(json.dumps(blocked_frames(others)), flush=True)
 
 
 def main():
