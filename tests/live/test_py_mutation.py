@@ -156,12 +156,15 @@ class Mutation(unittest.TestCase):
             watch.stop()
             self.assertEqual(watch.stuck(), [])
             with contextlib.closing(sqlite3.connect(f"file:{watch.db}?mode=ro", uri=True)) as db:
-                rooms = {room for room, in db.execute("SELECT DISTINCT room FROM events WHERE role = 'held'")}
+                held = set(db.execute("SELECT DISTINCT room, json_extract(detail, '$.rid') FROM events "
+                                      "WHERE role = 'held'"))
                 gone = {room for room, in db.execute("SELECT DISTINCT room FROM events WHERE role = 'release'")}
+            rooms = {room for room, rid in held}
             self.assertGreater(len(rooms), 20 / sp.SLOW)
             self.assertTrue(gone)
             self.assertLessEqual(gone, rooms)
-            self.assertEqual({room for room in rooms if room[-1] != "7"}, set())
+            self.assertTrue(any(rid for room, rid in held))
+            self.assertEqual([h for h in held if h[0][-1] != "7" or (h[1] and h[1].split("-")[2] != h[0])], [])
 
 
 if __name__ == "__main__":

@@ -201,9 +201,9 @@ class Rights(Base):
                 self.assertIn("inflight", p.stdout)
 
     def test_watch_without_python(self):
-        """A watch that may do neither says so and ends: one line for each of the two."""
+        """A watch that is to read nothing but Python, and may not: one line that names the right, and its end."""
         with Sched(sys.executable, "--inflight", 1) as target:
-            with sp.Watch("-p", target.pid, prefix=NO_PTRACE, attached=False) as watch:
+            with sp.Watch("-p", target.pid, "--only", "python", prefix=NO_PTRACE, attached=False) as watch:
                 self.assertEqual(watch.p.wait(20 * sp.SLOW), 4)
                 watch.stop()
                 self.assertEqual(len([x for x in watch.err if "CAP_SYS_PTRACE" in x]), 1, watch.err)
