@@ -161,6 +161,10 @@ static void say_needs(struct scene *s)
 	const struct life *l = s->l;
 	const struct group *g = l->ngroups ? &l->groups[l->ngroups - 1] : NULL;
 
+	/* of one that is known by the view alone nothing was counted */
+	if (!g && seen_listed(l))
+		return;
+
 	for (int i = 0; i < p->nneeds; i++)
 		if (!need_met(s->m, l, i))
 			say(s, false, "%s%s: %u created, %u done, %u needed", p->needs[i].kind,
@@ -347,6 +351,9 @@ static void say_doubts(struct scene *s)
 {
 	const struct life *l = s->l;
 
+	/* what is certain needs no history */
+	if (s->c->conf == CONF_CERTAIN)
+		return;
 	if (l->late)
 		say(s, true, "first seen half-way: what came before the watch is not known");
 	if (l->straggles)

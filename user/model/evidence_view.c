@@ -35,6 +35,20 @@ static void say_where(struct scene *s)
 	say(s, !v->listed && !v->lost, "%s%s", where, status);
 }
 
+static void say_busy(struct scene *s, const struct worker *w)
+{
+	double busy = (double)(s->now - w->at_ns) / (double)NS_S;
+	uint32_t life = worker_at_life(w);
+
+	if (life)
+		say(s, false,
+		    "it waits for thread %u, which has been at room %s life %u for %.1f s",
+		    w->key.tid, w->at->name, life, busy);
+	else
+		say(s, false, "it waits for thread %u, which has been at room %s for %.1f s",
+		    w->key.tid, w->at->name, busy);
+}
+
 static void say_thread(struct scene *s)
 {
 	const struct seen *v = s->l->seen;
@@ -52,9 +66,7 @@ static void say_thread(struct scene *s)
 		say(s, false, "the thread that was at work on it has exited at +%.1f s",
 		    scene_at(s, v->tid_ns));
 	else if (v->tid && w && w->at)
-		say(s, false,
-		    "it waits for thread %u, which has been at room %s life %u for %.1f s", v->tid,
-		    w->at->name, w->at_life, (double)(s->now - w->at_ns) / (double)NS_S);
+		say_busy(s, w);
 	else if (v->tid)
 		say(s, false, "it waits for thread %u since +%.1f s", v->tid,
 		    scene_at(s, v->tid_ns));

@@ -98,7 +98,8 @@ const char *seen_state(const struct model *m, int64_t code); /* "moving"; "" no 
 /* No thread is at it and no chunk of it waits for one; false where the profile cannot tell. */
 bool seen_idle(const struct model *m, const struct life *l);
 bool backlog_known(const struct model *m);
-uint64_t worker_moved(const struct worker *w); /* when, by both sources; stall.c */
+uint64_t worker_moved(const struct worker *w);   /* when, by both sources; stall.c */
+uint32_t worker_at_life(const struct worker *w); /* of the room it is at; 0: not known */
 /* The thread that is at it, or in whose backlog it waits; NULL: none, or not known. */
 struct worker *seen_worker(const struct model *m, const struct life *l);
 /* The server's main loop may have been in a forward pass ever since then. */

@@ -97,6 +97,20 @@ static void expect_sent(const struct model *m, const struct life *l, char *buf, 
 	}
 }
 
+/* The last chunk is there: what should have come with it. */
+static void expect_other(const struct model *m, const struct life *l, char *buf, size_t len)
+{
+	const struct profile *p = m->cfg.profile;
+
+	for (int i = 0; i < p->nneeds; i++) {
+		if (p->needs[i].last || need_met(m, l, i))
+			continue;
+		snprintf(buf, len, "post %s", p->needs[i].kind);
+		return;
+	}
+	expect_sent(m, l, buf, len);
+}
+
 static void expect_peers(const struct life *l, char *buf, size_t len)
 {
 	uint32_t need = life_quorum_need(l), have = life_announced(l);
@@ -149,8 +163,10 @@ static void expected_words(const struct model *m, const struct life *l, const st
 			expect_sent(m, l, buf, len);
 		break;
 	case CAUSE_SEND_INCOMPLETE:
-	case CAUSE_AUX_MISSING:
 		expect_sent(m, l, buf, len);
+		break;
+	case CAUSE_AUX_MISSING:
+		expect_other(m, l, buf, len);
 		break;
 	case CAUSE_TRANSFER_ERROR:
 	case CAUSE_ABORT_NOT_REAPED:
@@ -204,7 +220,7 @@ static void culprit_at(const struct worker *w, uint64_t now, struct model_culpri
 	c->set = true;
 	c->pid = w->key.pid;
 	c->tid = w->key.tid;
-	c->life = w->at_life;
+	c->life = worker_at_life(w);
 	copy(c->room, sizeof(c->room), w->at->name);
 	snprintf(c->state, sizeof(c->state), "at work on it for %.1f s",
 		 (double)(now - w->at_ns) / (double)NS_S);

@@ -273,6 +273,17 @@ static struct life *life_at(const struct room *r, uint32_t tid)
 	return r->first;
 }
 
+/* The thread may have been seen at a room before a life of it was. */
+uint32_t worker_at_life(const struct worker *w)
+{
+	const struct life *l;
+
+	if (!w->at || w->at_life)
+		return w->at_life;
+	l = life_at(w->at, w->key.tid);
+	return l ? l->number : w->at->nlives;
+}
+
 static int thread_at(struct model *m, struct proc *p, const struct sp_event *ev)
 {
 	struct worker *w = worker_get(m, p, ev->tid);
