@@ -137,6 +137,39 @@ static void test_many_rooms(void **state)
 	free(r);
 }
 
+/* The same with the server's own view of each. */
+static void test_many_seen(void **state)
+{
+	const uint64_t n = SANITIZED ? 10000 : 50000;
+	struct rig *r = quiet_rig();
+	struct model_stats st;
+	struct sp_event ev;
+
+	(void)state;
+	for (uint64_t i = 0; i < n; i++) {
+		open_room(r, &ev, i);
+		create_and_post(r, &ev, i, i * 3, "kv", 0, 0);
+		create_and_post(r, &ev, i, i * 3 + 1, "kv", 1, 1);
+		create_and_post(r, &ev, i, i * 3 + 2, "aux", -1, -1);
+		sp_event_init(&ev);
+		ev.ns = S(1010) + i;
+		ev.pid = PID;
+		ev.role = ROLE_HELD;
+		strcpy(ev.kind, "inflight");
+		ev.op = 0x7f0000000000ull + i * 64;
+		ev.code = 3;
+		snprintf(ev.room, sizeof(ev.room), "%llu", 4000000000000000000ull + i);
+		snprintf(ev.rid, sizeof(ev.rid), "%032llx", 1ull + i);
+		give(r, &ev);
+	}
+	model_stats(r->m, &st);
+	if (!SANITIZED)
+		print_message("model_bytes_per_seen_room %zu B\n", st.bytes / n);
+	assert_true(st.bytes / n <= 1024 + 128);
+	model_free(r->m);
+	free(r);
+}
+
 /* All of them late at once, and looked at again and again. */
 static void test_many_stuck(void **state)
 {
@@ -359,9 +392,9 @@ static void test_wild(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_many_rooms),     cmocka_unit_test(test_many_stuck),
-		cmocka_unit_test(test_doubtful_bound), cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_wild),
+		cmocka_unit_test(test_many_seen),  cmocka_unit_test(test_many_rooms),
+		cmocka_unit_test(test_many_stuck), cmocka_unit_test(test_doubtful_bound),
+		cmocka_unit_test(test_hostile),    cmocka_unit_test(test_wild),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
