@@ -127,7 +127,8 @@ static void test_second_request_unannounced(void **state)
 	assert_int_equal(r->last_end.life, 1);
 	assert_int_equal(r->last_end.outcome, OUTCOME_DONE);
 	rounds(r, 3.5, 33);
-	assert_int_equal(expect_stuck(r, "7001", 31.5, CAUSE_STATUS_LOST, CONF_CERTAIN, 1)->life, 2);
+	assert_int_equal(expect_stuck(r, "7001", 31.5, CAUSE_STATUS_LOST, CONF_CERTAIN, 1)->life,
+			 2);
 	/* announced for each: the second is the younger */
 	announce(r, 40, "7002", "A", 1);
 	announce(r, 40, "7002", "A", 1);
@@ -154,9 +155,8 @@ static void test_failed_and_used_again(void **state)
 	held(r, 2, .room = "7001", .rid = "b", .op = 0x20, .kind = "inflight", .code = DONE);
 	assert_int_equal(r->taken_life, 2);
 	rounds(r, 2, 40);
-	assert_int_equal(expect_stuck(r, "7001", 11.51, CAUSE_DONE_NOT_RELEASED, CONF_CERTAIN, 1)
-				 ->life,
-			 2);
+	assert_int_equal(
+		expect_stuck(r, "7001", 11.51, CAUSE_DONE_NOT_RELEASED, CONF_CERTAIN, 1)->life, 2);
 	assert_int_equal(stuck_lines(r), 1);
 	assert_int_equal(r->last_end.life, 1);
 	assert_int_equal(r->last_end.outcome, OUTCOME_FAILED);

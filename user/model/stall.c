@@ -203,12 +203,13 @@ void stall_again(struct model *m, struct life *l, uint64_t ns)
 {
 	struct stuck *s = l->stuck;
 	struct choice c = {.cause = s->cause, .conf = s->conf, .pin = s->pin};
+	bool keep = s->by_view && l->seen && l->seen->lost;
 	uint64_t again;
 
 	/* what the view has told stays when it is lost: native events know less, not better */
-	if (!s->by_view || !l->seen->lost)
+	if (!keep)
 		verdict_choose(m, l, ns, &c);
-	s->by_view = (s->by_view && l->seen->lost) || seen_listed(l);
+	s->by_view = keep || seen_listed(l);
 	s->cause = (uint8_t)c.cause;
 	s->conf = (uint8_t)c.conf;
 	s->pin = (int8_t)c.pin;

@@ -103,6 +103,13 @@ static bool asked_before(const struct seen *s, const struct sp_event *ev)
 	return s->ask_ns && s->ask_ns <= ev->ns;
 }
 
+/* Both looks that agree began after it was asked. The one before the last may have seen a request
+ * that was let go before the deadline, and that only the next look shows to be gone. */
+static bool answers(const struct seen *s, const struct sp_event *ev)
+{
+	return s->ask_ns && ev->code > 0 && s->ask_ns <= (uint64_t)ev->code;
+}
+
 /* The round began after it was to be seen gone, and has not seen it. */
 static bool gone_for(const struct seen *s, const struct sp_event *ev)
 {
@@ -122,7 +129,7 @@ static void judge(struct model *m, struct life *l)
 static void look_at(struct model *m, struct seen *s, const struct sp_event *ev)
 {
 	struct life *l = s->life;
-	bool asked = asked_before(s, ev);
+	bool asked = answers(s, ev);
 	bool gone = l->stage == STAGE_RELEASING ? !seen_listed(l) : seen_unheld(m, l);
 
 	if (asked && !gone) {
@@ -145,7 +152,7 @@ static void look_at(struct model *m, struct seen *s, const struct sp_event *ev)
 static bool concerns(const struct proc *p, const struct sp_event *ev, bool ok)
 {
 	for (const struct seen *s = p->waits; s; s = s->next)
-		if (asked_before(s, ev) || (ok && gone_for(s, ev)))
+		if (ok ? answers(s, ev) || gone_for(s, ev) : asked_before(s, ev))
 			return true;
 	return false;
 }
