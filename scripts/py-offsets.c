@@ -93,6 +93,7 @@ static void frame(void)
 	FIELD("frame.back", PyFrameObject, f_back);
 	FIELD("frame.locals", PyFrameObject, f_localsplus);
 	FIELD("frame.lasti", PyFrameObject, f_lasti);
+	FIELD("frame.state", PyFrameObject, f_state);
 	FIELD("code.localnames", PyCodeObject, co_varnames);
 	FIELD("code.cellvars", PyCodeObject, co_cellvars);
 	FIELD("code.freevars", PyCodeObject, co_freevars);

@@ -6,11 +6,27 @@
 struct torn {
 	struct pymem mem;
 	struct pymem *image;
-	uint64_t addr; /* the byte that changes */
-	uint8_t flip;
+	uint64_t addr; /* the bytes that change, and by what */
+	uint64_t flip;
 	int left; /* how many more times it will differ from the time before; < 0: always */
-	uint8_t now;
+	uint64_t now;
 };
+
+/* Are they in this span? Then they are seen as they are now, and change. */
+static bool look_at(const struct torn *t, const struct pymem_span *s)
+{
+	bool seen = false;
+
+	for (int i = 0; i < 8 && !s->rc; i++) {
+		uint64_t at = t->addr + (uint64_t)i - s->addr;
+
+		if (t->addr + (uint64_t)i < s->addr || at >= s->len || !(t->flip >> (8 * i)))
+			continue;
+		((uint8_t *)s->buf)[at] ^= (uint8_t)(t->now >> (8 * i));
+		seen = true;
+	}
+	return seen;
+}
 
 static int torn_readv(void *ctx, struct pymem_span *span, size_t n)
 {
@@ -18,9 +34,8 @@ static int torn_readv(void *ctx, struct pymem_span *span, size_t n)
 	int err = pymem_readv(t->image, span, n);
 
 	for (size_t i = 0; i < n && !err; i++) {
-		if (span[i].rc || t->addr < span[i].addr || t->addr - span[i].addr >= span[i].len)
+		if (!look_at(t, &span[i]))
 			continue;
-		((uint8_t *)span[i].buf)[t->addr - span[i].addr] ^= t->now;
 		if (t->left)
 			t->now ^= t->flip;
 		if (t->left > 0)
@@ -236,13 +251,43 @@ static void test_type(void **state)
 	}
 }
 
+/* A frame that has nobody behind it for one look, as a generator that has just yielded. */
+static void test_stack(void **state)
+{
+	for (size_t m = 0; m < ARRAY_SIZE(minors); m++) {
+		struct py_threads whole, seen;
+		struct py_runtime rt;
+		struct torn t;
+		uint64_t obj, back;
+
+		open_torn(&t, &rt, minors[m], "plain", &obj);
+		assert_int_equal(py_threads(&rt, 0, false, &whole), 0);
+		assert_true(whole.n == 4 && whole.t[0].nframes > 4);
+		back = whole.t[0].frame[1].addr + rt.lay.frame.back;
+		t.addr = back;
+		t.flip = t.now = word(&rt, back);
+		t.left = 1;
+		assert_int_equal(py_threads(&rt, 0, false, &seen), 0);
+		assert_int_equal(t.left, 0);
+		assert_int_equal(seen.t[0].nframes, whole.t[0].nframes);
+		py_threads_free(&seen);
+		/* Something that is no code object, at every look. */
+		t.left = 0;
+		t.addr = whole.t[0].frame[0].addr + rt.lay.frame.code;
+		t.flip = t.now = 64;
+		assert_int_equal(py_threads(&rt, 0, false, &seen), -EAGAIN);
+		assert_null(seen.t);
+		py_threads_free(&whole);
+		pymem_close(t.image);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_headers),
-		cmocka_unit_test(test_payloads),
-		cmocka_unit_test(test_attributes),
-		cmocka_unit_test(test_type),
+		cmocka_unit_test(test_headers),    cmocka_unit_test(test_payloads),
+		cmocka_unit_test(test_attributes), cmocka_unit_test(test_type),
+		cmocka_unit_test(test_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

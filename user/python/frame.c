@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Interpreters -> threads -> frames. */
+/* Interpreters -> threads. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,6 @@
 #include "python/threads.h"
 #include "util/cleanup.h"
 
-#define SKIPS_MAX 64 /* entry frames between two Python frames */
-
 /* Words of a thread that are looked at, and the rest of the list. */
 struct walk {
 	struct py_runtime *rt;
@@ -17,118 +15,6 @@ struct walk {
 	struct py_ident *id;
 	size_t cap;
 };
-
-static uint64_t word(const uint8_t *raw, size_t offset)
-{
-	uint64_t v;
-
-	memcpy(&v, raw + offset, sizeof(v));
-	return v;
-}
-
-static int top_frame(struct py_runtime *rt, uint64_t thread, uint64_t *frame)
-{
-	const struct py_layout *l = &rt->lay;
-	uint64_t cframe;
-	int err;
-
-	if (l->thread.cframe == PY_NO_OFFSET)
-		return pymem_u64(rt->mem, thread + l->thread.frame, frame);
-	err = pymem_u64(rt->mem, thread + l->thread.cframe, &cframe);
-	if (!err && !cframe)
-		return -EAGAIN;
-	return err ? err : pymem_u64(rt->mem, cframe + l->cframe_frame, frame);
-}
-
-/* -EAGAIN: whatever this is, it is no code object. */
-static int check_code(struct py_runtime *rt, uint64_t code)
-{
-	struct py_typeinfo ti;
-	uint64_t type;
-	char name[8];
-	int err = pymem_u64(rt->mem, code + PY_OB_TYPE, &type);
-
-	if (err)
-		return err;
-	if (rt->type.code)
-		return type == rt->type.code ? 0 : -EAGAIN;
-	err = py_typeinfo(rt, type, &ti);
-	if (!err)
-		err = py_typename(rt, &ti, name, sizeof(name));
-	if (err)
-		return err;
-	if (strcmp(name, "code") != 0)
-		return -EAGAIN;
-	rt->type.code = type;
-	return 0;
-}
-
-static int read_frame(struct py_runtime *rt, uint64_t addr, struct py_frame *f, uint64_t *back,
-		      uint8_t *owner)
-{
-	const struct py_layout *l = &rt->lay;
-	uint8_t raw[PY_FRAME_RAW];
-	size_t len = l->frame.locals < PY_FRAME_RAW ? l->frame.locals : PY_FRAME_RAW;
-	int err = pymem_read(rt->mem, addr, raw, len);
-
-	if (err)
-		return err;
-	f->addr = addr;
-	f->code = word(raw, l->frame.code);
-	f->locals = addr + l->frame.locals;
-	f->lasti = word(raw, l->frame.lasti);
-	if (l->minor == 10) /* an int */
-		f->lasti &= UINT32_MAX;
-	*back = word(raw, l->frame.back);
-	*owner = l->frame.owner == PY_NO_OFFSET ? 0 : raw[l->frame.owner];
-	return 0;
-}
-
-/* Frames of one thread into f; -EAGAIN, -EFAULT: it moved. */
-static int read_stack(struct py_runtime *rt, uint64_t thread, struct py_frame *f, int *n)
-{
-	int skipped = 0, err;
-	uint64_t at;
-
-	*n = 0;
-	err = top_frame(rt, thread, &at);
-	while (!err && at && *n < PY_FRAMES_MAX) {
-		uint64_t back;
-		uint8_t owner;
-
-		err = read_frame(rt, at, &f[*n], &back, &owner);
-		if (err)
-			break;
-		if (rt->lay.owner_skip && owner == rt->lay.owner_skip) {
-			if (++skipped > SKIPS_MAX + *n)
-				return -EAGAIN;
-		} else {
-			err = check_code(rt, f[*n].code);
-			*n += !err;
-		}
-		at = back;
-	}
-	return err;
-}
-
-/* A thread that calls and returns all the time: only what was cut in the middle is tried again. */
-static int add_stack(struct walk *w, struct py_thread *t)
-{
-	__free struct py_frame *f = malloc(sizeof(*f) * (PY_FRAMES_MAX + 1));
-	int err = -EAGAIN;
-
-	if (!f)
-		return -ENOMEM;
-	for (int i = 0; i < 2 * PY_TRIES && py_torn(err); i++)
-		err = read_stack(w->rt, t->addr, f, &t->nframes);
-	if (err || !t->nframes)
-		return err;
-	t->frame = malloc(sizeof(*f) * (size_t)t->nframes);
-	if (!t->frame)
-		return -ENOMEM;
-	memcpy(t->frame, f, sizeof(*f) * (size_t)t->nframes);
-	return 0;
-}
 
 static int grow(struct walk *w)
 {
@@ -230,7 +116,7 @@ static int walk_all(struct walk *w)
 	if (w->id)
 		reverse(w);
 	for (size_t i = 0; i < w->out->n && !err; i++)
-		err = add_stack(w, &w->out->t[i]);
+		err = py_stack(w->rt, &w->out->t[i]);
 	return err;
 }
 

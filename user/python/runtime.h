@@ -37,8 +37,8 @@ struct py_layout {
 	} thread; /* cframe: pointer to a struct whose .frame is the frame; else thread.frame */
 	uint16_t cframe_frame;
 	struct {
-		uint16_t code, back, locals, owner, lasti, obj;
-	} frame; /* lasti: instruction pointer, or for 3.10 the index (f_lasti) */
+		uint16_t code, back, locals, owner, lasti, obj, state;
+	} frame; /* lasti: instruction pointer, or for 3.10 the index (f_lasti); state: 3.10 */
 	struct {
 		uint16_t name, qualname, filename, firstlineno, linetable, localnames, code_start;
 		uint16_t cellvars, freevars; /* 3.10: names of the cells behind the locals */
