@@ -208,6 +208,19 @@ static void version_text(uint64_t hex, char *buf, size_t len)
 		 (unsigned)(hex >> 8) & 255, tail);
 }
 
+/* The exact built-in types, so that not every object's type has to be looked up. */
+static void learn_type(struct py_runtime *rt, uint64_t obj, const char *want, uint64_t *type)
+{
+	struct py_typeinfo ti;
+	uint64_t addr;
+	char name[8];
+
+	if (!pymem_u64(rt->mem, obj + PY_OB_TYPE, &addr) && !py_typeinfo(rt, addr, &ti) &&
+	    !py_typename(rt, &ti, name, sizeof(name)) && !strcmp(name, want) &&
+	    !(ti.flags & PY_TP_HEAPTYPE))
+		*type = addr;
+}
+
 /*
  * The proof that the place and the table are right: the first thread points back to its
  * interpreter, and sys.hexversion, found through them, says that very version. -EAGAIN: not filled
@@ -237,8 +250,10 @@ static int read_hexversion(struct py_runtime *rt, uint64_t *hex)
 	if (err)
 		return err == -ENODATA ? -EAGAIN : err;
 	*hex = (uint64_t)v;
-	pymem_u64(rt->mem, sys + PY_OB_TYPE, &rt->type.dict);
-	pymem_u64(rt->mem, value + PY_OB_TYPE, &rt->type.int_);
+	learn_type(rt, sys, "dict", &rt->type.dict);
+	learn_type(rt, value, "int", &rt->type.int_);
+	if (!py_dict_find(rt, sys, "version", &value))
+		learn_type(rt, value, "str", &rt->type.str);
 	return 0;
 }
 
@@ -252,8 +267,10 @@ static int try_layout(struct py_runtime *rt)
 		rc = read_hexversion(rt, &hex);
 	if (rc)
 		return rc;
-	if ((hex >> 24 & 255) != 3 || (hex >> 16 & 255) != rt->lay.minor)
+	if ((hex >> 24 & 255) != 3 || (hex >> 16 & 255) != rt->lay.minor) {
+		memset(&rt->type, 0, sizeof(rt->type));
 		return -EINVAL;
+	}
 	version_text(hex, rt->version, sizeof(rt->version));
 	return 0;
 }
