@@ -401,10 +401,23 @@ static void test_asks(void **state)
 	to(r, 31);
 	assert_int_equal(model_asks(r->m), 1);
 	assert_int_equal(stuck_lines(r), 0);
-	view(r, 31.3, "ok", 0.6);
+	/* of the two looks that agree, one was before the deadline: it may have gone since */
+	view(r, 31.05, "ok", 0.06);
+	assert_int_equal(r->taken, taken);
+	assert_int_equal(model_asks(r->m), 1);
+	view(r, 31.1, "ok", 0.05);
 	assert_int_equal(r->taken, taken + 1);
 	assert_int_equal(model_asks(r->m), 0);
 	expect_stuck(r, "7001", 31, CAUSE_STATUS_LOST, CONF_CERTAIN, 1);
+	rig_free(r);
+	/* let go just before the deadline: the first look after it confirms what was before */
+	r = view_rig();
+	ok(r, 0);
+	listed(r, 1, "7001", "inflight", NONE);
+	view(r, 31.05, "ok", 0.1);
+	let_go(r, 31.1, "7001");
+	rounds(r, 31.1, 60);
+	assert_int_equal(stuck_lines(r), 0);
 	rig_free(r);
 	/* it moved after all */
 	r = view_rig();
