@@ -187,6 +187,60 @@ static void changes_once(void **state)
 	profile_free(pf);
 }
 
+/* ---- what is remembered
+ * --------------------------------------------------------------------------
+ */
+
+static char *second_look(struct pyreader *r, struct torn *t, const struct profile_python *py,
+			 struct place change)
+{
+	struct py_snapshot s;
+	char *text = NULL;
+
+	for (int k = 0; k < 3; k++) { /* the change comes before the last */
+		t->n = k == 2;
+		t->word[0].addr = change.addr;
+		t->word[0].value = change.value;
+		free(text);
+		assert_int_equal(pyreader_snapshot(r, &s), 0);
+		assert_true(s.stable);
+		text = text_of(&s, py);
+		py_snapshot_free(&s);
+	}
+	return text;
+}
+
+/* Rows that were read before are taken from memory, unless anything of them is another now: the
+ * digits of a room in their place, or the dict that an object keeps its attributes in. */
+static void remembered(void **state)
+{
+	struct profile_file *pf = server_profile(server_yaml);
+	const struct profile *p = &pf->profiles[0];
+	const struct py_path room = {.nsteps = 1,
+				     .step = {{.kind = PY_ATTR, .name = "bootstrap_room"}}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(minors); i++) {
+		struct torn t;
+		struct place place[PLACES];
+		struct pyreader *r = torn_open(&t, minors[i], p);
+		uint64_t list, items = inflight(r, &list), obj;
+		__free char *digits = NULL, *dict = NULL;
+
+		assert_int_equal(pyquery_path(r->batch, word_at(r, items + 24), &room, &obj), 0);
+		digits = second_look(r, &t, p->python,
+				     (struct place){obj + 24, word_at(r, obj + 24) ^ 1});
+		assert_non_null(strstr(digits, "queue inflight 999999999999999998 edited 300/"));
+		t.n = 0;
+		find_places(r, place);
+		dict = second_look(r, &t, p->python, place[P_DICT]);
+		assert_null(strstr(dict, "queue inflight 7 r7"));
+		assert_non_null(strstr(strstr(dict, "inflight 18446744073709551615") + 1,
+				       "inflight 18446744073709551615"));
+		torn_close(&t, r);
+	}
+	profile_free(pf);
+}
+
 /* ---- the root goes -----------------------------------------------------------------------------
  */
 
@@ -335,9 +389,8 @@ static void garbage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(always_changing),
-		cmocka_unit_test(changes_once),
-		cmocka_unit_test(root_gone),
+		cmocka_unit_test(always_changing), cmocka_unit_test(changes_once),
+		cmocka_unit_test(remembered),      cmocka_unit_test(root_gone),
 		cmocka_unit_test(garbage),
 	};
 

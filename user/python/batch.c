@@ -59,10 +59,8 @@ int pybatch_read(struct pybatch *b, struct pymem_span *span, size_t n)
 /* ---- the log ---------------------------------------------------------------------------------
  */
 
-int pybatch_log(struct pybatch *b, size_t row, uint64_t addr, uint64_t value)
+static int log_word(struct pybatch *b, const struct pyword *w)
 {
-	if (!b->logging)
-		return 0;
 	if (b->nwords == b->cwords) {
 		size_t cap = b->cwords ? 2 * b->cwords : 1024;
 		struct pyword *grown;
@@ -75,8 +73,28 @@ int pybatch_log(struct pybatch *b, size_t row, uint64_t addr, uint64_t value)
 		b->word = grown;
 		b->cwords = cap;
 	}
-	b->word[b->nwords++] = (struct pyword){.addr = addr, .value = value, .row = (uint32_t)row};
+	b->word[b->nwords++] = *w;
 	return 0;
+}
+
+int pybatch_log(struct pybatch *b, size_t row, uint64_t addr, uint64_t value)
+{
+	struct pyword w = {.addr = addr, .value = value, .row = (uint32_t)row};
+
+	return b->logging ? log_word(b, &w) : 0;
+}
+
+int pybatch_log_content(struct pybatch *b, size_t row, uint64_t addr, const void *bytes, size_t len)
+{
+	struct pyword w = {.addr = addr, .row = (uint32_t)row, .content = true};
+	int err = 0;
+
+	/* A last word may go beyond the object: an object's place is a multiple of 16 bytes. */
+	for (size_t i = 0; i < len && !err && b->logging && b->contents; i += 8, w.addr += 8) {
+		memcpy(&w.value, (const uint8_t *)bytes + i, 8);
+		err = log_word(b, &w);
+	}
+	return err;
 }
 
 void pybatch_forget(struct pybatch *b)
@@ -88,17 +106,25 @@ int pybatch_verify(struct pybatch *b, bool *dirty, size_t n)
 {
 	__free uint64_t *now = malloc((b->nwords + 1) * sizeof(*now));
 	__free struct pymem_span *span = malloc((b->nwords + 1) * sizeof(*span));
+	size_t m = 0;
 	int err;
 
 	if (!now || !span)
 		return -ENOMEM;
 	for (size_t i = 0; i < b->nwords; i++)
-		span[i] = py_span(b->word[i].addr, &now[i], sizeof(now[i]));
-	err = pybatch_read(b, span, b->nwords);
-	for (size_t i = 0; i < b->nwords && !err; i++)
-		if (b->word[i].row < n && (span[i].rc || now[i] != b->word[i].value))
-			dirty[b->word[i].row] = true;
-	b->nwords = 0;
+		if (b->word[i].addr && !b->word[i].content)
+			span[m++] = py_span(b->word[i].addr, &now[i], sizeof(now[i]));
+	err = pybatch_read(b, span, m);
+	m = 0;
+	for (size_t i = 0; i < b->nwords && !err; i++) {
+		const struct pyword *w = &b->word[i];
+
+		if (!w->addr || w->content)
+			continue;
+		if (w->row < n && (span[m].rc || now[i] != w->value))
+			dirty[w->row] = true;
+		m++;
+	}
 	return err;
 }
 
@@ -246,10 +272,11 @@ static int shared_pos(struct pybatch *b, struct pytype *t, uint64_t keys, const 
 
 	for (int i = pyshape_next(t, name, 0); i >= 0; i = pyshape_next(t, name, i + 1)) {
 		span[1] = py_span(keys + t->shape[i].at, &key, sizeof(key));
-		err = py_readv(b->rt, span, 2);
-		if (err)
-			return err;
-		if (pyshape_fits(b->rt, &t->shape[i], raw, key)) {
+		err = pymem_readv(b->rt->mem, span, 2);
+		if (err || span[0].rc)
+			return err ? err : span[0].rc;
+		/* A place that cannot be read: the table is not as long as that shape. */
+		if (!span[1].rc && pyshape_fits(b->rt, &t->shape[i], raw, key)) {
 			s = &t->shape[i];
 			break;
 		}

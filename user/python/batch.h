@@ -53,8 +53,9 @@ struct pytype {
 };
 
 struct pyword {
-	uint64_t addr, value;
+	uint64_t addr, value; /* addr 0: something of this row was read that is not in the log */
 	uint32_t row;
+	bool content; /* of an int or a string: what was read, not how it was reached */
 };
 
 struct pybatch {
@@ -70,7 +71,7 @@ struct pybatch {
 		int32_t rc;
 	} shared[PYB_SHARED];
 	int nshared;
-	bool logging;
+	bool logging, contents; /* with the contents of values */
 	struct pyword *word;
 	size_t nwords, cwords;
 };
@@ -98,12 +99,20 @@ struct pyvalue {
 };
 int pybatch_values(struct pybatch *b, const struct pycell *obj, size_t n, struct pyvalue *out);
 
-/* Read the log again: dirty[row] for rows that changed. Empties the log. */
+/* Read the log again, but for contents: dirty[row] for rows that changed. */
 int pybatch_verify(struct pybatch *b, bool *dirty, size_t n);
 void pybatch_forget(struct pybatch *b);
 
 /* ---- among the files of the batch ------------------------------------------------------------ */
 int pybatch_log(struct pybatch *b, size_t row, uint64_t addr, uint64_t value);
+/* `len` bytes that were read at addr, in words. */
+int pybatch_log_content(struct pybatch *b, size_t row, uint64_t addr, const void *bytes,
+			size_t len);
+/* Something of the row was read by other means. */
+static inline int pybatch_log_other(struct pybatch *b, size_t row)
+{
+	return pybatch_log(b, row, 0, 0);
+}
 int pybatch_read(struct pybatch *b, struct pymem_span *span, size_t n);
 /* *out NULL with 0: too many types; read that object by itself. */
 int pybatch_type(struct pybatch *b, uint64_t addr, struct pytype **out);

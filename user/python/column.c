@@ -326,14 +326,15 @@ static int table_value(struct job *k, size_t i, int j, const struct try *t)
 	const struct pyshape *s = &k->place[i].type->shape[t->shape];
 	struct pycell *c = &k->out[j][i];
 	uint64_t at = k->place[i].keys + s->at;
-	int err;
 
 	if (!pyshape_fits(k->b->rt, s, k->place[i].head, t->entry[0]))
 		return 0; /* another shape: next round */
 	c->v = s->absent ? 0 : t->entry[1];
 	c->rc = c->v ? 0 : -ENODATA;
-	err = pybatch_log(k->b, i, at, t->entry[0]);
-	return err || s->absent ? err : pybatch_log(k->b, i, at + 8, t->entry[1]);
+	/* A key goes only together with its value. */
+	if (s->absent)
+		return pybatch_log(k->b, i, at, t->entry[0]);
+	return pybatch_log(k->b, i, at + 8, t->entry[1]);
 }
 
 static int table_round(struct job *k, struct try *try, struct pymem_span *span, int *learned,
@@ -357,9 +358,9 @@ static int table_round(struct job *k, struct try *try, struct pymem_span *span, 
 			if (head == PENDING)
 				head = span[m++].rc;
 			rc = span[m++].rc;
-			if (head || rc)
+			if (head)
 				k->out[j][i].rc = -EAGAIN;
-			else
+			else if (!rc) /* else: not as long as that shape: the next one */
 				err = table_value(k, i, j, &try[i * (size_t)k->nnames + (size_t)j]);
 		}
 	}
@@ -447,7 +448,7 @@ static int read_slow(struct job *k, size_t i, int j)
 	}
 	err = py_attr(k->b->rt, k->obj[i].v, k->name[j], &c->v);
 	c->rc = err;
-	return pybatch_fatal(k->b, err) ? err : 0;
+	return pybatch_fatal(k->b, err) ? err : pybatch_log_other(k->b, i);
 }
 
 int pybatch_attrs(struct pybatch *b, const struct pycell *obj, size_t n, const char *const *name,
@@ -482,6 +483,8 @@ int pybatch_attrs(struct pybatch *b, const struct pycell *obj, size_t n, const c
 
 			if (rc == PENDING || rc == PENDING_ALONE)
 				err = read_slow(&k, i, j);
+			else if (rc == -ENODATA) /* it may get it later, elsewhere */
+				err = pybatch_log_other(b, i);
 		}
 	return err;
 }

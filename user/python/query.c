@@ -56,7 +56,9 @@ struct eval {
 	struct pyelems now, before;
 	struct pyrow *row; /* all that were evaluated, in the order in which they were met */
 	size_t n, cap;
-	struct index index; /* of the rows that are believed */
+	struct index index;         /* of the rows that are believed */
+	const struct pymemory *old; /* NULL: nothing is remembered */
+	struct pymemory memory;     /* for the next time */
 };
 
 static bool torn(int32_t rc)
@@ -107,32 +109,70 @@ static int reindex(struct eval *e)
 	return err;
 }
 
-/* Read the new ones; keep those that held still. */
+/* Those that are remembered to the front; *n: how many. */
+static int recall(struct eval *e, struct pyrow *rows, size_t nrows, size_t *n)
+{
+	__free bool *known = calloc(nrows, sizeof(*known));
+	int err;
+
+	*n = 0;
+	if (!known)
+		return -ENOMEM;
+	err = pymemory_recall(e->b, e->old, &e->memory, rows, nrows, known);
+	for (size_t i = 0; i < nrows && !err; i++) {
+		struct pyrow row = rows[i];
+
+		if (!known[i])
+			continue;
+		rows[i] = rows[*n];
+		rows[(*n)++] = row;
+	}
+	return err;
+}
+
+/* Read rows; *kept: how many held still, which are in front then. */
+static int read_rows(struct eval *e, struct pyrow *rows, size_t n, size_t *kept)
+{
+	__free bool *dirty = calloc(n + 1, sizeof(*dirty));
+	int err;
+
+	*kept = 0;
+	if (!dirty)
+		return -ENOMEM;
+	e->b->logging = true;
+	e->b->contents = e->old;
+	err = pyfields(e->b, e->q, rows, n);
+	if (!err)
+		err = pybatch_verify(e->b, dirty, n);
+	for (size_t i = 0; i < n; i++)
+		dirty[i] |= torn(rows[i].rc);
+	if (!err && e->old)
+		err = pymemory_learn(e->b, &e->memory, rows, dirty, n);
+	pybatch_forget(e->b);
+	e->b->logging = e->b->contents = false;
+	for (size_t i = 0; i < n && !err; i++)
+		if (!dirty[i])
+			rows[(*kept)++] = rows[i];
+	return err;
+}
+
+/* What is there and not believed yet. */
 static int evaluate(struct eval *e)
 {
-	__free bool *dirty = NULL;
 	struct pyrow *fresh;
-	size_t n, kept = 0;
+	size_t n, known = 0, kept = 0;
 	int err = gather(e, &n);
 
 	if (err || !n)
 		return err;
 	fresh = e->row + e->n;
-	dirty = calloc(n, sizeof(*dirty));
-	if (!dirty)
-		return -ENOMEM;
-	e->b->logging = true;
-	err = pyfields(e->b, e->q, fresh, n);
-	if (!err)
-		err = pybatch_verify(e->b, dirty, n);
-	pybatch_forget(e->b);
-	e->b->logging = false;
+	if (e->old)
+		err = recall(e, fresh, n, &known);
+	if (!err && known < n)
+		err = read_rows(e, fresh + known, n - known, &kept);
 	if (err)
 		return err;
-	for (size_t i = 0; i < n; i++)
-		if (!dirty[i] && !torn(fresh[i].rc))
-			fresh[kept++] = fresh[i];
-	e->n += kept;
+	e->n += known + kept;
 	return reindex(e);
 }
 
@@ -199,12 +239,15 @@ static int collect(const struct eval *e, struct pyrows *out, int *unfit)
 	return 0;
 }
 
-int pyquery_run(struct pybatch *b, uint64_t start, const struct py_query *q, struct pyrows *out)
+int pyquery_run(struct pybatch *b, uint64_t start, const struct py_query *q, struct pymemory *mem,
+		struct pyrows *out)
 {
-	struct eval e = {.b = b, .q = q};
+	struct eval e = {.b = b, .q = q, .old = mem, .memory.query = q};
 	int unfit = 0, err = index_make(&e.index, 0);
 
 	memset(out, 0, sizeof(*out));
+	if (mem && mem->query != q)
+		pymemory_clear(mem);
 	if (!err)
 		err = watch_it(&e, start, &out->unstable);
 	if (!err)
@@ -212,6 +255,14 @@ int pyquery_run(struct pybatch *b, uint64_t start, const struct py_query *q, str
 	/* Not one element has the required fields: the alternative is for another version. */
 	if (!err && !out->n && (unfit == -ENODATA || unfit == -EINVAL))
 		err = unfit;
+	if (!err && mem)
+		err = pymemory_index(&e.memory);
+	if (!err && mem) {
+		pymemory_clear(mem);
+		*mem = e.memory;
+	} else {
+		pymemory_clear(&e.memory);
+	}
 	free(e.now.e);
 	free(e.before.e);
 	free(e.row);

@@ -8,6 +8,7 @@
 #define SP_PYTHON_QUERY_H
 
 #include "python/batch.h"
+#include "python/memory.h"
 
 #define PYQ_ROWS_MAX 131072u /* elements of a query: two full lists */
 
@@ -29,9 +30,11 @@ struct pyrows {
  * 0: out holds the rows, all of them unless unstable is not 0. -ENODATA, -EINVAL: an attribute of
  * the path, or a required field of every element, does not exist, or is of another type: this is
  * not how this server keeps it. -EAGAIN: not even the container could be read. -ESRCH, -EPERM,
- * -E2BIG (budget), -ENOMEM: as everywhere. start: the object that the path's head names.
+ * -E2BIG (budget), -ENOMEM: as everywhere. start: the object that the path's head names. mem: what
+ * is remembered from one run to the next, NULL: nothing.
  */
-int pyquery_run(struct pybatch *b, uint64_t start, const struct py_query *q, struct pyrows *out);
+int pyquery_run(struct pybatch *b, uint64_t start, const struct py_query *q, struct pymemory *mem,
+		struct pyrows *out);
 void pyrows_free(struct pyrows *r);
 
 /* The object at the end of a path without [*] and {}; -ENODATA, -EINVAL, -EAGAIN as above. */

@@ -156,10 +156,21 @@ int pyreader_at(struct pymem *mem, int minor, uint64_t runtime_addr, const struc
 	return 0;
 }
 
+void pyreader_forget(struct pyreader *r)
+{
+	pybatch_reset(r->batch);
+	memset(&r->codes, 0, sizeof(r->codes));
+	for (int i = 0; i < PY_MAX_QUEUES; i++)
+		pymemory_clear(&r->queue_rows[i]);
+	pymemory_clear(&r->announced_rows);
+}
+
 void pyreader_close(struct pyreader *r)
 {
 	if (!r)
 		return;
+	if (r->batch)
+		pyreader_forget(r);
 	pybatch_free(r->batch);
 	if (r->own_mem)
 		pymem_close(r->mem);

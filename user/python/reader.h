@@ -40,6 +40,7 @@ struct pyreader {
 	uint64_t image[2]; /* what an exec changes: see reader.c */
 	/* The alternative that fitted last, tried first. */
 	int queue_alt[PY_MAX_QUEUES], status_alt, announced_alt, backlog_alt;
+	struct pymemory queue_rows[PY_MAX_QUEUES], announced_rows;
 	size_t nworkers; /* that were found last */
 	struct pyreader_stats stats;
 };
@@ -62,6 +63,8 @@ int pyreader_threads(struct pyreader *r, bool names, struct py_threads *out);
 
 /* reader.c: -ESRCH: the process is gone, or runs another program by now. */
 int pyreader_same_program(const struct pyreader *r);
+/* What was learned once, and may have been learned from a torn read. */
+void pyreader_forget(struct pyreader *r);
 /* Room for one more element of an array that grows; NULL: no memory. */
 void *pyreader_grow(void **array, size_t n, size_t size);
 

@@ -44,8 +44,8 @@ static bool unfit(int err)
 
 /* The alternative that fits, the last one that did first. 0: rows holds what it gave, *found says
  * whether there is one. */
-static int run_alts(struct take *t, const struct py_alts *alts, int *last, struct pyrows *rows,
-		    bool *found)
+static int run_alts(struct take *t, const struct py_alts *alts, int *last, struct pymemory *mem,
+		    struct pyrows *rows, bool *found)
 {
 	int err = -ENODATA;
 
@@ -56,7 +56,7 @@ static int run_alts(struct take *t, const struct py_alts *alts, int *last, struc
 
 		if (strcmp(alts->query[k].path.head, t->r->root.local) != 0)
 			continue; /* begins at another root */
-		err = pyquery_run(t->r->batch, t->r->root.obj, &alts->query[k], rows);
+		err = pyquery_run(t->r->batch, t->r->root.obj, &alts->query[k], mem, rows);
 		if (!unfit(err))
 			*last = k;
 	}
@@ -92,8 +92,8 @@ static int read_queue(struct take *t, int queue)
 	struct py_snapshot *s = t->s;
 	struct pyrows rows;
 	bool found;
-	int err =
-		run_alts(t, &t->r->spec->queue[queue].alts, &t->r->queue_alt[queue], &rows, &found);
+	int err = run_alts(t, &t->r->spec->queue[queue].alts, &t->r->queue_alt[queue],
+			   &t->r->queue_rows[queue], &rows, &found);
 
 	s->queue_found[queue] = found;
 	if (!err && !found)
@@ -160,7 +160,7 @@ static int read_status(struct take *t)
 
 	if (!t->r->spec->status.n)
 		return 0;
-	err = run_alts(t, &t->r->spec->status, &t->r->status_alt, &rows, &s->has_status);
+	err = run_alts(t, &t->r->spec->status, &t->r->status_alt, NULL, &rows, &s->has_status);
 	if (!err && !s->has_status)
 		say_missing(t, &t->r->spec->status);
 	if (!err)
@@ -191,7 +191,8 @@ static int read_announced(struct take *t)
 
 	if (!t->r->spec->announced.n)
 		return 0;
-	err = run_alts(t, &t->r->spec->announced, &t->r->announced_alt, &rows, &s->has_announced);
+	err = run_alts(t, &t->r->spec->announced, &t->r->announced_alt, &t->r->announced_rows,
+		       &rows, &s->has_announced);
 	if (!err)
 		err = make_room((void **)&s->announced, 0, rows.n, sizeof(*s->announced));
 	for (size_t i = 0; i < rows.n && !err; i++) {
@@ -214,7 +215,7 @@ static int read_backlog(struct take *t)
 
 	if (!t->r->spec->backlog.n)
 		return 0;
-	err = run_alts(t, &t->r->spec->backlog, &t->r->backlog_alt, &rows, &s->has_backlog);
+	err = run_alts(t, &t->r->spec->backlog, &t->r->backlog_alt, NULL, &rows, &s->has_backlog);
 	if (!err)
 		err = make_room((void **)&s->waiting, 0, rows.n, sizeof(*s->waiting));
 	for (size_t i = 0; i < rows.n && !err; i++) {
@@ -250,13 +251,6 @@ static int read_all(struct take *t)
 	return err;
 }
 
-/* What was learned once may have been learned from a torn read. */
-static void forget(struct pyreader *r)
-{
-	pybatch_reset(r->batch);
-	memset(&r->codes, 0, sizeof(r->codes));
-}
-
 static int have_root(struct pyreader *r)
 {
 	int err;
@@ -265,7 +259,7 @@ static int have_root(struct pyreader *r)
 		return 0;
 	/* Either it is another program by now, or the server made another root, or it is time to
 	 * look, also at what was learned once. */
-	forget(r);
+	pyreader_forget(r);
 	err = pyreader_same_program(r);
 	return err ? err : pyroot_find(r, NULL);
 }
@@ -277,7 +271,7 @@ static int take(struct pyreader *r, struct py_snapshot *s)
 
 	pymem_budget(r->mem, 0, 0);
 	if (r->doubt)
-		forget(r);
+		pyreader_forget(r);
 	r->doubt = true; /* until all is well */
 	pybatch_begin(r->batch);
 	err = have_root(r);

@@ -33,7 +33,7 @@ static void take_int(const struct py_layout *lay, const uint8_t *raw, struct pyv
 	uint64_t tag = word(raw, AT(PY_OB_SIZE)), n = tag >> 3;
 	unsigned __int128 sum = 0;
 
-	v->negative = (tag & 3) == 2;
+	v->negative = (tag & 3) == 2; /* 3.12: low bits of the tag */
 	if (!lay->int_tagged) {
 		v->negative = (int64_t)tag < 0;
 		n = v->negative ? 0 - tag : tag;
@@ -61,7 +61,8 @@ static size_t characters(const char *utf8)
 	return n;
 }
 
-static int take_text(struct pybatch *b, uint64_t obj, const uint8_t *raw, struct pyvalue *v)
+static int take_text(struct pybatch *b, size_t row, uint64_t obj, const uint8_t *raw,
+		     struct pyvalue *v)
 {
 	uint64_t len = word(raw, AT(PY_OB_SIZE));
 	uint32_t state;
@@ -75,16 +76,21 @@ static int take_text(struct pybatch *b, uint64_t obj, const uint8_t *raw, struct
 		v->text[n] = '\0';
 		v->cut = n < len;
 		v->rc = strlen(v->text) == n ? 0 : -ERANGE; /* a NUL within */
-		return 0;
+		err = pybatch_log_content(b, row, obj + PY_OB_TYPE, raw, 16);
+		return err ? err
+			   : pybatch_log_content(b, row, obj + b->rt->lay.str.ascii_data,
+						 raw + AT(b->rt->lay.str.ascii_data), n);
 	}
 	err = py_str(b->rt, obj, v->text, sizeof(v->text), &full);
 	v->rc = err;
 	v->cut = !err && characters(v->text) != full;
-	return pybatch_fatal(b, err) ? err : 0;
+	return pybatch_fatal(b, err) ? err : pybatch_log_other(b, row);
 }
 
-static int take_value(struct pybatch *b, uint64_t obj, const uint8_t *raw, struct pyvalue *v)
+static int take_value(struct pybatch *b, size_t row, uint64_t obj, const uint8_t *raw,
+		      struct pyvalue *v)
 {
+	size_t len = 8; /* what of raw says it all */
 	struct pytype *t;
 	struct pytype many = {0};
 	int err = pybatch_type(b, word(raw, 0), &t);
@@ -96,17 +102,20 @@ static int take_value(struct pybatch *b, uint64_t obj, const uint8_t *raw, struc
 	v->rc = err == -EFAULT ? -EAGAIN : err;
 	if (err)
 		return pybatch_fatal(b, err) ? err : 0;
-	if (t->info.flags & PY_TP_LONG)
+	if (t->info.flags & PY_TP_UNICODE)
+		return take_text(b, row, obj, raw, v);
+	v->rc = t->none ? -ENOENT : -EINVAL;
+	if (t->info.flags & PY_TP_LONG) {
 		take_int(&b->rt->lay, raw, v);
-	else if (t->info.flags & PY_TP_UNICODE)
-		return take_text(b, obj, raw, v);
-	else
-		v->rc = t->none ? -ENOENT : -EINVAL;
-	return 0;
+		len = AT(INT_DIGITS) + 12;
+		if (!v->rc && v->num >> 30 == 0) /* one digit or none */
+			len = AT(INT_DIGITS) + 4;
+	}
+	return pybatch_log_content(b, row, obj + PY_OB_TYPE, raw, len);
 }
 
 /* The last objects of a mapping: less than VALUE_BYTES may be there. */
-static int take_alone(struct pybatch *b, uint64_t obj, struct pyvalue *v)
+static int take_alone(struct pybatch *b, size_t row, uint64_t obj, struct pyvalue *v)
 {
 	enum py_type type;
 	size_t full = 0;
@@ -122,7 +131,7 @@ static int take_alone(struct pybatch *b, uint64_t obj, struct pyvalue *v)
 		err = type == PY_T_NONE ? -ENOENT : -EINVAL;
 	}
 	v->rc = err;
-	return pybatch_fatal(b, err) ? err : 0;
+	return pybatch_fatal(b, err) ? err : pybatch_log_other(b, row);
 }
 
 int pybatch_values(struct pybatch *b, const struct pycell *obj, size_t n, struct pyvalue *out)
@@ -146,8 +155,8 @@ int pybatch_values(struct pybatch *b, const struct pycell *obj, size_t n, struct
 	for (size_t i = 0; i < n && !err; i++) {
 		if (obj[i].rc)
 			continue;
-		err = span[m++].rc ? take_alone(b, obj[i].v, &out[i])
-				   : take_value(b, obj[i].v, raw + i * VALUE_BYTES, &out[i]);
+		err = span[m++].rc ? take_alone(b, i, obj[i].v, &out[i])
+				   : take_value(b, i, obj[i].v, raw + i * VALUE_BYTES, &out[i]);
 	}
 	return err;
 }
@@ -168,6 +177,8 @@ static int take_len(struct pybatch *b, size_t row, uint64_t obj, const uint64_t 
 	if (!err && (!t || !(t->info.flags & sized))) {
 		err = py_len(b->rt, obj, &len);
 		out->v = len;
+		if (!err)
+			err = pybatch_log_other(b, row);
 	}
 	out->rc = err == -EFAULT ? -EAGAIN : err;
 	if (!err && out->v > PY_KEYS_MAX)
@@ -216,7 +227,7 @@ struct first {
 };
 
 /* The first entry was deleted, or the dict is out of the ordinary: all of it, then. */
-static int first_alone(struct pybatch *b, uint64_t obj, struct pycell *out)
+static int first_alone(struct pybatch *b, size_t row, uint64_t obj, struct pycell *out)
 {
 	__free struct py_entry_addr *e = NULL;
 	size_t n = 0;
@@ -227,7 +238,7 @@ static int first_alone(struct pybatch *b, uint64_t obj, struct pycell *out)
 	if (!err)
 		out->v = e[0].value;
 	out->rc = err;
-	return pybatch_fatal(b, err) ? err : 0;
+	return pybatch_fatal(b, err) ? err : pybatch_log_other(b, row);
 }
 
 /* A dict with something in it? */
@@ -245,6 +256,8 @@ static int check_dict(struct pybatch *b, size_t row, uint64_t obj, const struct 
 		out->rc = -EINVAL;
 	else if (!f->dict[1])
 		out->rc = -ENOENT;
+	if (out->rc)
+		return pybatch_log_other(b, row);
 	return pybatch_log(b, row, obj + PY_OB_TYPE, f->dict[0]);
 }
 
@@ -257,7 +270,7 @@ static int take_first(struct pybatch *b, size_t row, uint64_t obj, const struct 
 
 	out->v = f->dict[4] ? f->value : f->entry[1];
 	if (!f->entry[0] || !out->v)
-		return first_alone(b, obj, out);
+		return first_alone(b, row, obj, out);
 	err = pybatch_log(b, row, obj + PY_OB_TYPE + 24, f->dict[3]);
 	return err ? err : pybatch_log(b, row, at, out->v);
 }

@@ -99,7 +99,7 @@ static int read_behind(struct pyreader *r, const struct py_frame *f,
 
 		err = py_local(&r->rt, f, q->path.head, &start);
 		if (!err)
-			err = pyquery_run(r->batch, start, q, &rows);
+			err = pyquery_run(r->batch, start, q, NULL, &rows);
 	}
 	if (err)
 		return err == -ENODATA || err == -EINVAL ? 0 : err;
