@@ -4,6 +4,7 @@ of a watch that does nothing else; what a process that does nothing but Python w
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -16,7 +17,7 @@ SCHED = os.path.join(ROOT, "tests", "live", "targets", "py_sched.py")
 COUNTS = (10, 1000, 10000)
 LAYOUTS = ("split", "slots")  # "combined", the real server's, is measured on every interpreter
 SNAPSHOT_S = 1.5
-ROUNDS, ROUND_S = 9, 0.5
+ROUNDS, ROUND_S = 11, 0.5
 LOOK = ("--only", "python", "--probes", NODE_PROBES)
 
 
@@ -77,7 +78,7 @@ def snapshots(build):
                    snapshot(build, interpreters.supported()[0], count, layout), "ms")
 
 
-def watch_cpu(build, count, seconds=5):
+def watch_cpu(build, count, seconds=4):
     """Percent of a core that a watch uses which only reads Python, at its default period."""
     with Sched(interpreters.supported()[0], count) as target, Watch(build, "-p", str(target.pid), *LOOK) as w:
         before = w.cpu_s()
@@ -102,22 +103,23 @@ def churn(build, py, name, pause, seconds=3):
 
 
 def effect(build, py, count=1000):
-    """Python work with and without a watch of that process, by turns; and without it twice, which says how much of
-    the difference is chance."""
-    with Sched(py, count) as target:
+    """Python work while a watch looks and while it is stopped, by turns; and while it is stopped twice in a row,
+    which says how much of the difference is chance."""
+    with Sched(py, count) as target, Watch(build, "-p", str(target.pid), *LOOK) as w:
         rounds = max(1, int(100 * ROUND_S / target.ask("work", rounds=100)["seconds"]))
 
-        def work():
+        def work(look):
+            w.p.send_signal(signal.SIGCONT if look else signal.SIGSTOP)
             return target.ask("work", rounds=rounds)["seconds"]
 
-        work()
         traced, bare = [], []
+        work(True)
         for _ in range(ROUNDS):
-            first = work()
-            with Watch(build, "-p", str(target.pid), *LOOK):
-                traced.append(work() / first)
-            second = work()
-            bare.append(second / first)
+            before, during, after = work(False), work(True), work(False)
+            traced.append(2 * during / (before + after))
+            bare.append(after / before)
+        w.p.send_signal(signal.SIGCONT)
+        told(w)
     figure("python-work-traced-per-untraced", median(traced), "ratio")
     figure("python-work-untraced-per-untraced", median(bare), "ratio")
 
@@ -126,7 +128,7 @@ def run(build):
     if not interpreters.supported():
         raise Failed("no interpreter that can be read")
     snapshots(build)
-    for count in (10, 1000):
+    for count in COUNTS:
         watch_cpu(build, count)
     churn(build, interpreters.supported()[0], "busy", 0.005)
     churn(build, interpreters.supported()[0], "churn", 0)

@@ -95,8 +95,8 @@ class Stripped(Base):
                   + f"cp {TARGETS}/py_*.py {self.dir}/ && exec \"$@\"")
         prefix = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh")
         env = dict(os.environ, PYTHONHOME=py.prefix, LD_LIBRARY_PATH=self.dir)
-        with Target(os.path.join(self.dir, "python"), os.path.join(self.dir, "py_sched.py"), "--inflight", 3, "--busy", 3,
-                    prefix=prefix, env=env) as outer:
+        with Target(os.path.join(self.dir, "python"), os.path.join(self.dir, "py_sched.py"), "--inflight", 3,
+                    "--busy", 3, prefix=prefix, env=env) as outer:
             self.assertIn('"pid": 1', outer.line())
             pid = self.child_of(outer.pid)
             outer.ask = Sched.ask.__get__(outer)

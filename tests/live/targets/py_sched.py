@@ -251,8 +251,8 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
         return {"room": str(room)}
 
     def do_churn(self, seconds, alive=40, pause=0):
-        """Requests go their way, all of it: bootstrap, waiting, forward pass, inflight, gone. As fast as can be, or with
-        a pause after each step."""
+        """Requests go their way, all of it: bootstrap, waiting, forward pass, inflight, gone. As fast as can be, or
+        with a pause after each step."""
         boot, waiting = self.disagg_prefill_bootstrap_queue, self.waiting_queue
         inflight, status = self.disagg_prefill_inflight_queue, boot.kv_manager.request_status
         end, forward = time.monotonic() + seconds, []
@@ -292,8 +292,8 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
     def do_odd(self):
         """What no server should hold, among what it may: the others are still to be seen."""
         queue = self.disagg_prefill_inflight_queue
-        for room, rid in ((None, "no-room"), (-5, "negative"), ("text", "a text"), (1 << 70, "too large"), (2.5, "float"),
-                          ([], "a list"), (17, None), (27, "\u4f60\u597d \U0001f4cc \"quoted\""), (37, "r" * 5000),
+        for room, rid in ((None, "no-room"), (-5, "negative"), ("text", "a text"), (1 << 70, "too large"),
+                          (2.5, "float"), ([], "a list"), (17, None), (27, "\u4f60\u597d \U0001f4cc \"quoted\""), (37, "r" * 5000),
                           (47, 5), (True, "a bool"), ((1 << 64) - 9, "64 bits")):
             queue.append(self.make_req(rid, room, None))
         queue.extend((None, 5, self, queue))
