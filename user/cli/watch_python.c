@@ -348,6 +348,14 @@ void watch_python_alert(struct watch_python *wp, const struct model_alert *a)
 
 /* ---- what others ask ------------------------------------------------------------------------- */
 
+const char *watch_python_why(const struct watch_python *wp)
+{
+	for (const struct proc_view *p = wp ? wp->first : NULL; p; p = p->next)
+		if (p->why)
+			return p->why;
+	return NULL;
+}
+
 size_t watch_python_readers(const struct watch_python *wp)
 {
 	size_t n = 0;

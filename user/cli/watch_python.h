@@ -37,6 +37,9 @@ void watch_python_turn(struct watch_python *wp, uint64_t now_ns);
 void watch_python_last(struct watch_python *wp);
 /* Keep the stacks of the threads that a stuck alert speaks of. */
 void watch_python_alert(struct watch_python *wp, const struct model_alert *a);
+/* Why a process can never be read (rights, version); NULL: nothing of that kind. Before _started.
+ */
+const char *watch_python_why(const struct watch_python *wp);
 size_t watch_python_readers(const struct watch_python *wp); /* processes that are read now */
 void watch_python_tell(const struct watch_python *wp);      /* -v: what it costs */
 

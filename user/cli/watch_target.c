@@ -210,6 +210,8 @@ static int attach_named(struct watch *w, struct sp_err *err)
 		return sp_err_set(err, SP_EXIT_NOATTACH, -EPERM, "%s", w->native_err.text);
 	if (err->text[0])
 		return sp_err_set(err, SP_EXIT_NOATTACH, -ENOENT, "%s", one.text);
+	if (w->o.no_uprobes && watch_python_why(w->python))
+		return sp_err_set(err, SP_EXIT_NOATTACH, -EPERM, "%s", watch_python_why(w->python));
 	if (w->o.no_uprobes)
 		return sp_err_set(
 			err, SP_EXIT_NOATTACH, -ENOENT,
