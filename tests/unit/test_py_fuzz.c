@@ -8,7 +8,7 @@
 #include "util/clock.h"
 
 #ifndef ROUNDS
-#define ROUNDS 1000 /* of each image */
+#define ROUNDS 500 /* of each image */
 #endif
 #define PATCHES_MAX  12
 #define BUDGET_SPANS 20000

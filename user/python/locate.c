@@ -357,20 +357,36 @@ int py_runtime_check(struct py_runtime *rt, struct sp_err *err)
 	return rc ? rc : verify(rt, err);
 }
 
-int py_locate(pid_t pid, struct pymem *mem, struct py_runtime *rt, struct sp_err *err)
+static int find(pid_t pid, struct pymem *mem, struct py_runtime *rt, struct found *f,
+		struct sp_err *err)
 {
-	struct found f = {0};
-	struct search s = {.out = &f, .file = rt->file, .len = sizeof(rt->file)};
-	int rc;
+	struct search s = {.out = f, .file = rt->file, .len = sizeof(rt->file)};
 
 	memset(rt, 0, sizeof(*rt));
+	memset(f, 0, sizeof(*f));
 	rt->mem = mem;
 	rt->pid = pid;
-	rc = find_file(pid, &s, err);
-	if (rc)
-		return rc;
-	rt->addr = f.bias + f.elf.runtime;
-	return choose(rt, &f, err);
+	return find_file(pid, &s, err);
+}
+
+int py_locate(pid_t pid, struct pymem *mem, struct py_runtime *rt, struct sp_err *err)
+{
+	struct found f, again;
+	struct py_runtime scratch;
+	int rc = find(pid, mem, rt, &f, err);
+
+	for (int i = 0; i < PY_TRIES && !rc; i++) {
+		rt->addr = f.bias + f.elf.runtime;
+		rc = choose(rt, &f, err);
+		if (rc != -ENOTSUP && rc != -EFAULT)
+			return rc;
+		/* Was it an exec between the look at the maps and the look at the memory? */
+		if (find(pid, mem, &scratch, &again, NULL) ||
+		    (again.bias == f.bias && again.elf.runtime == f.elf.runtime))
+			return rc;
+		rc = find(pid, mem, rt, &f, err);
+	}
+	return rc;
 }
 
 int py_runtime_at(struct pymem *mem, int minor, uint64_t addr, struct py_runtime *rt)
