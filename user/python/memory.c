@@ -167,7 +167,7 @@ static int read_feet(struct pybatch *b, const struct pymemory *old, const struct
 		     size_t n, size_t words, bool *known)
 {
 	__free struct pymem_span *span = malloc((words + 1) * sizeof(*span));
-	__free uint64_t *now = malloc((words + 1) * sizeof(*now));
+	__free uint64_t *now = calloc(words + 1, sizeof(*now));
 	size_t spans, m = 0;
 	int err;
 
@@ -192,8 +192,8 @@ static int read_feet(struct pybatch *b, const struct pymemory *old, const struct
 	return err;
 }
 
-int pymemory_recall(struct pybatch *b, const struct pymemory *old, struct pymemory *fresh,
-		    struct pyrow *rows, size_t n, bool *known)
+static int recall(struct pybatch *b, const struct pymemory *old, struct pymemory *fresh,
+		  struct pyrow *rows, size_t n, bool *known)
 {
 	__free struct recalled *r = calloc(n + 1, sizeof(*r));
 	size_t words = 0;
@@ -201,8 +201,6 @@ int pymemory_recall(struct pybatch *b, const struct pymemory *old, struct pymemo
 
 	if (!r)
 		return -ENOMEM;
-	if (!old->n)
-		return 0;
 	for (size_t i = 0; i < n; i++) {
 		r[i].foot = find(old, &rows[i], &r[i].at);
 		r[i].first = words;
@@ -226,4 +224,10 @@ int pymemory_recall(struct pybatch *b, const struct pymemory *old, struct pymemo
 		to->hash = r[i].foot->hash;
 	}
 	return err;
+}
+
+int pymemory_recall(struct pybatch *b, const struct pymemory *old, struct pymemory *fresh,
+		    struct pyrow *rows, size_t n, bool *known)
+{
+	return old->n ? recall(b, old, fresh, rows, n, known) : 0;
 }

@@ -11,8 +11,8 @@
 #define PAGE       ((uint64_t)1 << PAGE_SHIFT)
 #define PAGES_MAX  1024u /* of one round: 4 MiB, stays in the cache */
 #define SLOTS      4096u /* 4 for each of them */
-#define RUN_MAX    32u /* pages of one piece */
-#define FEW        16u /* pieces that are not worth a page each */
+#define RUN_MAX    32u   /* pages of one piece */
+#define FEW        16u   /* pieces that are not worth a page each */
 
 #define EMPTY ((uint64_t)0)
 

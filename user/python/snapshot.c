@@ -292,26 +292,25 @@ static int take(struct pyreader *r, struct py_snapshot *s)
 
 int pyreader_snapshot(struct pyreader *r, struct py_snapshot *s)
 {
-	uint64_t bytes = r->mem->bytes, calls = r->mem->calls;
-	int err;
+	uint64_t bytes = r->mem->bytes, calls = r->mem->calls, began = mono_ns(), took;
+	int err = -ENOENT;
 
-	memset(s, 0, sizeof(*s));
-	s->start_ns = mono_ns();
-	err = take(r, s);
-	if (err == -ENOENT) { /* the root went while it was read: once more */
-		py_snapshot_free(s);
+	/* Again when the root went while it was read. */
+	for (int i = 0; i < 2 && err == -ENOENT; i++) {
+		memset(s, 0, sizeof(*s));
 		s->start_ns = mono_ns();
 		err = take(r, s);
+		s->took_ns = mono_ns() - s->start_ns;
+		if (err)
+			py_snapshot_free(s);
 	}
-	if (err)
-		py_snapshot_free(s);
-	s->took_ns = mono_ns() - s->start_ns;
+	took = mono_ns() - began;
 	r->stats.snapshots++;
 	r->stats.failed += err != 0;
 	r->stats.unstable += !err && !s->stable;
-	r->stats.ns += s->took_ns;
-	if (s->took_ns > r->stats.max_ns)
-		r->stats.max_ns = s->took_ns;
+	r->stats.ns += took;
+	if (took > r->stats.max_ns)
+		r->stats.max_ns = took;
 	r->stats.bytes += r->mem->bytes - bytes;
 	r->stats.calls += r->mem->calls - calls;
 	return err;
