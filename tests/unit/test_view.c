@@ -656,6 +656,19 @@ static void test_same_request_elsewhere(void **state)
 	SAYS("", "release 77 r1@2");
 }
 
+/* In an earlier queue it is a retry with the same id: the first one has its own end. */
+static void test_retry_with_the_same_id(void **state)
+{
+	struct rig *r = *state;
+
+	look(r, "i:77:r1:1 s:77=3");
+	look(r, "i:77:r1:1 s:77=3");
+	SAYS("i:77:r1:1 b:77:r1:2 s:77=3", "");
+	SAYS("i:77:r1:1 b:77:r1:2 s:77=3", "77 r1@2 bootstrap=3");
+	SAYS("b:77:r1:2 s:77=1", "");
+	SAYS("b:77:r1:2 s:77=1", "release 77 r1@1; 77 r1@2 bootstrap=1");
+}
+
 static void test_no_table_declared(void **state)
 {
 	struct rig *r = *state;
@@ -920,6 +933,7 @@ int main(void)
 		WITH_RIG(test_retry_while_forward_pass),
 		WITH_RIG(test_address_reused),
 		WITH_RIG(test_same_request_elsewhere),
+		WITH_RIG(test_retry_with_the_same_id),
 		WITH_RIG(test_no_table_declared),
 		WITH_RIG(test_reset),
 		WITH_RIG(test_entries),

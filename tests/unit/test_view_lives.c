@@ -89,6 +89,42 @@ static void test_two_requests(void **state)
 	rig_free(r);
 }
 
+/* A client that posts the same again after an abort: another object, or one at the same address, is
+ * in the first queue anew. What was announced to the first one was not announced to it. */
+static void test_retry_with_the_same_id(void **state)
+{
+	for (uint64_t op = 0x10; op <= 0x20; op += 0x10) {
+		struct rig *r = view_rig();
+
+		(void)state;
+		ok(r, 0);
+		announce(r, 0.5, "7001", "A", 1);
+		held(r, 1, .room = "7001", .rid = "a", .op = 0x10, .kind = "waiting", .code = READY,
+		     .announced = 2, .need = 2);
+		held(r, 2, .room = "7001", .rid = "a", .op = op, .kind = "bootstrap",
+		     .code = BOOTSTRAP, .announced = 1);
+		assert_int_equal(r->taken_life, 2);
+		assert_int_equal(open_lives(r), op == 0x10 ? 1 : 2);
+		if (op != 0x10) /* in no queue, but the room has an entry */
+			held(r, 2, .room = "7001", .rid = "a", .op = 0x10, .kind = "",
+			     .code = BOOTSTRAP);
+		rounds(r, 2, 331);
+		assert_int_equal(open_lives(r), 1);
+		rounds(r, 331.5, 333);
+		assert_int_equal(
+			expect_stuck(r, "7001", 332, CAUSE_DECODE_ABSENT, CONF_CERTAIN, 0)->life,
+			2);
+		assert_int_equal(stuck_lines(r), 1);
+		/* and once more when that has ended */
+		let_go_of(r, 340, "7001", "a", op);
+		assert_int_equal(open_lives(r), 0);
+		held(r, 341, .room = "7001", .rid = "a", .op = 0x30, .kind = "bootstrap",
+		     .code = BOOTSTRAP);
+		assert_int_equal(r->taken_life, 3);
+		rig_free(r);
+	}
+}
+
 /* A request that native events know already: no entry is the older's, an aborted one's the
  * younger's.
  */
@@ -697,6 +733,7 @@ int main(void)
 		cmocka_unit_test(test_too_quick),
 		cmocka_unit_test(test_whole),
 		cmocka_unit_test(test_two_requests),
+		cmocka_unit_test(test_retry_with_the_same_id),
 		cmocka_unit_test(test_which_native_life),
 		cmocka_unit_test(test_second_request_unannounced),
 		cmocka_unit_test(test_failed_and_used_again),

@@ -570,7 +570,17 @@ static void test_bootstrap(void **state)
 	announce(r, 1, "7006", "A", 2);
 	listed(r, 1, "7006", "bootstrap", BOOTSTRAP);
 	listed(r, 2, "7005", "bootstrap", BOOTSTRAP);
+	/* announced to a request before it, whose end took that with it */
+	announce(r, 1, "7007", "A", 1);
+	announce(r, 1, "7008", "A", 1);
+	abort_room(r, 1, "7008");
+	held(r, 2, .room = "7007", .rid = "g", .op = 0x70, .kind = "bootstrap", .code = BOOTSTRAP,
+	     .announced = 0 + 1);
+	held(r, 2, .room = "7008", .rid = "h", .op = 0x80, .kind = "bootstrap", .code = BOOTSTRAP,
+	     .announced = 0 + 1);
 	rounds(r, 2, 335);
+	expect_stuck(r, "7007", 302, CAUSE_DECODE_ABSENT, CONF_CERTAIN, 0);
+	expect_stuck(r, "7008", 302, CAUSE_ABORT_BEFORE_OPEN, CONF_CERTAIN, 0);
 	s = expect_stuck(r, "7001", 331, CAUSE_DECODE_ABSENT, CONF_CERTAIN, 0);
 	assert_non_null(strstr(s->v.expected, "0 of 1 so far"));
 	s = expect_stuck(r, "7002", 331, CAUSE_QUORUM_INCOMPLETE, CONF_CERTAIN, 0);

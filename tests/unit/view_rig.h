@@ -65,14 +65,23 @@ static inline void entry(struct rig *r, double t, const char *room, int64_t code
 	held(r, t, .room = room, .kind = "", .code = code);
 }
 
-static inline void let_go(struct rig *r, double t, const char *room)
+static inline void let_go_of(struct rig *r, double t, const char *room, const char *rid,
+			     uint64_t op)
 {
 	struct sp_event ev = event(r, t, ROLE_RELEASE, 0, room);
 
-	snprintf(ev.rid, sizeof(ev.rid), "r-%s", room);
-	ev.op = 0x5000 + (uint64_t)atoi(room);
+	snprintf(ev.rid, sizeof(ev.rid), "%s", rid);
+	ev.op = op;
 	ev.flags = EV_INFERRED;
 	feed(r, &ev);
+}
+
+static inline void let_go(struct rig *r, double t, const char *room)
+{
+	char rid[40];
+
+	snprintf(rid, sizeof(rid), "r-%s", room);
+	let_go_of(r, t, room, rid, 0x5000 + (uint64_t)atoi(room));
 }
 
 static inline void works_at(struct rig *r, double t, uint32_t tid, const char *room)

@@ -16,12 +16,21 @@ static bool is_request(const struct life *l, const struct sp_event *ev)
 	return ev->op && l->seen && ev->op == l->seen->op;
 }
 
+/* Objects do not move, and no request goes back: one that begins anew is a retry with the same id.
+ */
+bool seen_begins_anew(const struct seen *s, const struct sp_event *ev)
+{
+	if (!s || !s->op || !ev->op || queue_of(ev->kind) != Q_BOOTSTRAP)
+		return false;
+	return s->op != ev->op || (s->ever && s->queue != Q_BOOTSTRAP);
+}
+
 static struct life *known_life(const struct room *r, const struct sp_event *ev)
 {
 	struct life *found = NULL;
 
 	for (struct life *l = r->first; l; l = l->rnext) {
-		if (!is_request(l, ev))
+		if (!is_request(l, ev) || seen_begins_anew(l->seen, ev))
 			continue;
 		if (ev->op && l->seen && l->seen->op == ev->op)
 			return l;
@@ -279,6 +288,19 @@ static int entry_only(struct model *m, struct room *r, const struct sp_event *ev
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
+/* The same address, and another request in it: the one that had it is no more. */
+static void end_replaced(struct model *m, struct room *r, const struct sp_event *ev)
+{
+	struct life *next;
+
+	for (struct life *l = r->first; l; l = next) {
+		next = l->rnext;
+		if (l->seen && l->seen->op == ev->op && is_request(l, ev) &&
+		    seen_begins_anew(l->seen, ev))
+			life_park(m, l, inferred_outcome(m, l));
+	}
+}
+
 int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
 {
 	struct room *r = room_get(m, ev->pid, ev->room);
@@ -309,6 +331,7 @@ int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
 		return 0;
 	}
 	if (!l) {
+		end_replaced(m, r, ev);
 		l = life_open(m, r, p, q != Q_BOOTSTRAP || (ev->flags & EV_CUT));
 		anew = true;
 	}

@@ -124,7 +124,7 @@ struct life *park_find(struct model *m, const struct room *r, const struct sp_ev
 	if (!r->nparked)
 		return NULL;
 	for (struct seen *s = m->parked_last; s; s = s->prev)
-		if (s->life->room == r && is_request(s->life, ev))
+		if (s->life->room == r && is_request(s->life, ev) && !seen_begins_anew(s, ev))
 			return s->life;
 	return NULL;
 }

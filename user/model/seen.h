@@ -111,6 +111,8 @@ uint32_t life_quorum_need(const struct life *l);
 /* ---- held.c: events of requests ------------------------------------------------------------ */
 
 int route_held(struct model *m, struct proc *p, const struct sp_event *ev);
+/* A new request, though by its ids it is the one of which s tells. */
+bool seen_begins_anew(const struct seen *s, const struct sp_event *ev);
 void route_inferred(struct model *m, const struct sp_event *ev); /* a release, EV_INFERRED */
 
 /* ---- view.c: rounds, and lives that wait for them ------------------------------------------ */

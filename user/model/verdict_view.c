@@ -255,18 +255,29 @@ static bool boot_gone(struct view *v)
 	return set(v, CAUSE_THREAD_DIED, certain_if(p->boot_missing && p->boot_known), 1);
 }
 
+/* Announced, but not to this request: it came too early, or went with another one of the room. */
+static bool unheard(const struct view *v)
+{
+	return v->s->announced == 0 && seen_bootstrap(v->m, v->l);
+}
+
 static void in_bootstrap(struct view *v)
 {
 	const struct life *l = v->l;
 	const struct rare *r = l->rare;
 	bool counted = v->s->announced >= 0;
 
-	if (l->stage != STAGE_BOOTSTRAP) {
+	if (l->stage != STAGE_BOOTSTRAP && !unheard(v)) {
 		in_waiting(v);
 		return;
 	}
 	if (boot_gone(v))
 		return;
+	if (l->stage != STAGE_BOOTSTRAP) {
+		set(v, fact_aborted(l, v->now) ? CAUSE_ABORT_BEFORE_OPEN : CAUSE_DECODE_ABSENT,
+		    CONF_CERTAIN, 0);
+		return;
+	}
 	if (seen_failed(v->m, l) || fact_aborted(l, v->now)) {
 		/* the bootstrap timeout is there for what the abort did not reach */
 		set(v, CAUSE_ABORT_NOT_REAPED, CONF_CERTAIN, seen_bootstrap(v->m, l) ? 0 : 1);

@@ -234,7 +234,8 @@ static enum queue_kind kind_of(const struct pyview *v, int8_t queue)
 	return QUEUE_WAITING;
 }
 
-/* The same request as another object that is listed now: it has not been let go. */
+/* The same request as another object that is listed now: it has not been let go. In an earlier
+ * queue it is a retry with the same id. */
 static const struct view_item *listed_elsewhere(const struct view_take *t,
 						const struct view_item *it)
 {
@@ -243,7 +244,8 @@ static const struct view_item *listed_elsewhere(const struct view_take *t,
 	if (!it->rid[0])
 		return NULL;
 	for (const struct view_item *o = it->room->items; o && n < SAME_ROOM_MAX; o = o->next, n++)
-		if (o != it && o->round == t->v->round && !strcmp(o->rid, it->rid))
+		if (o != it && o->round == t->v->round && o->queue >= it->queue &&
+		    !strcmp(o->rid, it->rid))
 			return o;
 	return NULL;
 }
