@@ -166,6 +166,39 @@ class Mutation(unittest.TestCase):
             self.assertTrue(any(rid for room, rid in held))
             self.assertEqual([h for h in held if h[0][-1] != "7" or (h[1] and h[1].split("-")[2] != h[0])], [])
 
+    def each_followed(self, py):
+        """A watch that remembers where it has found things sees every change of them: in place, by another object,
+        in a table that has moved."""
+        with Sched(py, "--layout", "mixed", "--inflight", 81) as target, sp.Watch(
+                "-p", target.pid, "--only", "python", "--python-every", "50ms", "--record", "all") as watch:
+            for step in range(4):
+                if step:
+                    target.ask("change")
+                told = target.ask("tell")
+                want = {(r["room"], r["rid"]): (told["status"][r["room"]], r["sent"], r["total"])
+                        for r in told["queues"]["inflight"]}
+                self.assertEqual(len(want), 81)
+                self.wait_held(watch.db, want)
+
+    def wait_held(self, db, want):
+        def wrong():
+            got = self.last_held(db, want)
+            return [(k, v, got.get(k)) for k, v in want.items() if v != got.get(k)]
+
+        sp.wait_for(lambda: not wrong(), 10, lambda: f"what is held to be seen (is, seen): {wrong()[:5]}")
+
+    @staticmethod
+    def last_held(path, which):
+        """What was last believed of these requests: status, sent, total."""
+        try:
+            with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+                rows = db.execute("SELECT room, detail FROM events WHERE role = 'held' ORDER BY time_ns")
+                held = {(room, d.get("rid")): (d.get("code"), d.get("sent"), d.get("total"))
+                        for room, d in ((room, json.loads(text)) for room, text in rows)}
+        except sqlite3.OperationalError:  # there is no recording yet
+            return {}
+        return {k: v for k, v in held.items() if k in which}
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -11,6 +11,7 @@ import argparse
 import collections
 import dataclasses
 import enum
+import itertools
 import json
 import os
 import random
@@ -107,6 +108,8 @@ class SlotsReq:
 
 
 LAYOUTS = {"split": SplitReq, "combined": CombinedReq, "slots": SlotsReq}
+_turn = itertools.cycle((SplitReq, CombinedReq, SlotsReq))
+LAYOUTS["mixed"] = lambda *args: next(_turn)(*args)
 
 
 class Socket:
@@ -300,6 +303,39 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
         self.disagg_prefill_bootstrap_queue.kv_manager.request_status.update(
             {"text": 1, None: 2, 27: None, 37: "3", 47: KVStatus.Transferring, 57: -1, -67: 3, 2.5: 3})
         return {"length": len(queue)}
+
+    def do_change(self):
+        """Each inflight request changes in another way; all of them are still there."""
+        queue, manager = self.disagg_prefill_inflight_queue, self.disagg_prefill_bootstrap_queue.kv_manager
+        status = manager.request_status
+        for i, r in enumerate(queue):
+            what, room = i // 3 % 9, r.bootstrap_room
+            if what == 0:
+                status[room] = 1 + status[room] % 4
+            elif what == 1:
+                r.disagg_kv_sender.curr_idx += 1
+            elif what == 2:
+                r.disagg_kv_sender = NixlKVSender(manager, room, 1000 + self.random.randrange(1000))
+            elif what == 3:
+                r.rid = f"req-{i}-{room}-{self.random.randrange(1 << 30)}"
+            elif what == 4:
+                r.bootstrap_room = self.random.randrange((1 << 63) // 10) * 10 + 7
+                status[r.bootstrap_room] = status.pop(room)
+            elif what == 5 and hasattr(r, "__dict__"):
+                r.__dict__ = dict(reversed(list(r.__dict__.items())), one_more=i, rid=f"req-{i}-{room}-{len(r.rid)}")
+            elif what == 6:
+                queue[i] = self.make_req(r.rid, room, r.disagg_kv_sender)
+            elif what == 7:
+                del status[room]
+                status[room] = self.random.randrange(5)
+            else:
+                r.disagg_kv_sender.num_kv_indices = self.random.randrange(5000)
+        others = [-n for n in range(1, self.random.randrange(3000))]
+        status.update(dict.fromkeys(others, 1))  # the table grows, and is its old self again in new memory
+        for n in others:
+            del status[n]
+        self.disagg_prefill_inflight_queue = sorted(queue, key=lambda r: r.rid)
+        return {}
 
     def do_swap(self, what):
         """The inflight queue is something else from now on."""
