@@ -105,6 +105,7 @@ class Stripped(Base):
             self.assertEqual(got["pid"], pid)
             here = {self.inner_tid(pid, int(t)): int(t) for t in os.listdir(f"/proc/{pid}/task")}
             self.assertEqual({t["tid"] for t in got["threads"]}, set(here.values()))
+            self.assertEqual(got["workers"], [dict(w, tid=here[w["tid"]]) for w in outer.ask("tell")["workers"]])
             by_tid = {t["tid"]: t["stack"] for t in got["threads"]}
             for tid, frames in inner.items():
                 self.assertIn(frames[0][2], by_tid[here[int(tid)]][0])

@@ -322,7 +322,8 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
                 r.bootstrap_room = self.random.randrange((1 << 63) // 10) * 10 + 7
                 status[r.bootstrap_room] = status.pop(room)
             elif what == 5 and hasattr(r, "__dict__"):
-                r.__dict__ = dict(reversed(list(r.__dict__.items())), one_more=i, rid=f"req-{i}-{room}-{len(r.rid)}")
+                r.__dict__ = dict(reversed(list(r.__dict__.items())), one_more=i,
+                                  rid=f"req-{i}-{room}-{len(r.rid)}")
             elif what == 6:
                 queue[i] = self.make_req(r.rid, room, r.disagg_kv_sender)
             elif what == 7:
