@@ -258,7 +258,7 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
         with a pause after each step."""
         boot, waiting = self.disagg_prefill_bootstrap_queue, self.waiting_queue
         inflight, status = self.disagg_prefill_inflight_queue, boot.kv_manager.request_status
-        end, forward = time.monotonic() + seconds, []
+        end, forward, cleared = time.monotonic() + seconds, [], {}
         start = self.requests
         print(json.dumps({"churning": True}), flush=True)
         while time.monotonic() < end:
@@ -275,12 +275,14 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
                 status[r.bootstrap_room] = min(KVPoll.Success, status[r.bootstrap_room] + 1)
             done = [r for r in inflight if status[r.bootstrap_room] == KVPoll.Success]
             for r in done:
+                if pause:
+                    cleared[str(r.bootstrap_room)] = time.monotonic_ns()
                 self.clear(r)
             self.disagg_prefill_inflight_queue = inflight = [r for r in inflight if r not in done]
             if pause:
                 time.sleep(pause)
         inflight.extend(forward)
-        return {"requests": self.requests - start}
+        return {"requests": self.requests - start, "cleared": cleared}
 
     def do_work(self, rounds):
         """Nothing but Python for a while: how long it took."""
@@ -296,7 +298,8 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
         """What no server should hold, among what it may: the others are still to be seen."""
         queue = self.disagg_prefill_inflight_queue
         for room, rid in ((None, "no-room"), (-5, "negative"), ("text", "a text"), (1 << 70, "too large"),
-                          (2.5, "float"), ([], "a list"), (17, None), (27, "\u4f60\u597d \U0001f4cc \"quoted\""), (37, "r" * 5000),
+                          (2.5, "float"), ([], "a list"), (17, None), (27, "\u4f60\u597d \U0001f4cc \"quoted\""),
+                          (37, "r" * 5000),
                           (47, 5), (True, "a bool"), ((1 << 64) - 9, "64 bits")):
             queue.append(self.make_req(rid, room, None))
         queue.extend((None, 5, self, queue))
