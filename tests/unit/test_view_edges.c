@@ -1,0 +1,581 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The server's own view at its edges: each rule of user/model/ that only a rare order of events
+ * shows. */
+#include "view_rig.h"
+
+static void released(struct rig *r, double t, const char *room, const char *rid)
+{
+	struct sp_event ev = event(r, t, ROLE_RELEASE, 0, room);
+
+	snprintf(ev.rid, sizeof(ev.rid), "%s", rid);
+	ev.flags = EV_INFERRED;
+	feed(r, &ev);
+}
+
+static void in_forward(struct rig *r, double t, const char *room, int64_t code)
+{
+	listed(r, t, room, "", code);
+}
+
+/* ---- whose request -------------------------------------------------------------------------- */
+
+static void test_whose(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	/* aborted or not, the older one has lost its entry */
+	announce(r, 1, "7001", "A", 1);
+	abort_room(r, 1.1, "7001");
+	announce(r, 1.2, "7001", "A", 1);
+	held(r, 2, .room = "7001", .rid = "x", .op = 0x10, .kind = "inflight", .code = NONE);
+	assert_int_equal(r->taken_life, 1);
+	/* what has posted is past the bootstrap queue */
+	announce(r, 3, "7002", "A", 1);
+	kv(r, 3.1, W1, 0xa0, "7002", 0, 0);
+	held(r, 4, .room = "7002", .rid = "y", .op = 0x20, .kind = "bootstrap", .code = BOOTSTRAP);
+	assert_int_equal(r->taken_life, 2);
+	assert_false(look(r, "7002", 2).l.observed_late);
+	/* posts go to the life that is not complete */
+	announce(r, 5, "7003", "A", 1);
+	kv_done(r, 5.1, W1, 0xb0, "7003", 0, 1);
+	aux_done(r, 5.1, W1, 0xb1, "7003");
+	assert_int_equal(look(r, "7003", 1).l.stage, STAGE_RELEASING);
+	announce(r, 5.2, "7003", "A", 1);
+	kv_done(r, 5.3, W1, 0xc0, "7003", 0, 0);
+	kv_done(r, 5.4, W1, 0xc1, "7003", 1, 1);
+	assert_int_equal(r->taken_life, 2);
+	aux_done(r, 5.5, W1, 0xc2, "7003");
+	assert_int_equal(r->taken_life, 2);
+	assert_int_equal(look(r, "7003", 2).l.stage, STAGE_RELEASING);
+	rig_free(r);
+}
+
+/* Announced anew while the server still lists the first: that one has not been given up. */
+static void test_not_superseded(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 1, "7001", "A", 2);
+	listed(r, 1.5, "7001", "bootstrap", BOOTSTRAP);
+	rounds(r, 2, 333);
+	expect_stuck(r, "7001", 331, CAUSE_QUORUM_INCOMPLETE, CONF_CERTAIN, 0);
+	announce(r, 334, "7001", "A", 2);
+	assert_int_equal(r->taken_life, 2);
+	assert_true(look(r, "7001", 1).found);
+	rig_free(r);
+}
+
+/* One after the other is no overlap, though the first is still shown when the second comes. */
+static void test_no_overlap(void **state)
+{
+	struct rig *r = view_rig();
+	const struct said *s;
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 1, "7001", "A", 1);
+	held(r, 1.5, .room = "7001", .rid = "a", .op = 0x10, .kind = "inflight", .code = MOVING);
+	kv_done(r, 2, W1, 0xa0, "7001", 0, 1);
+	aux_done(r, 2, W1, 0xa1, "7001");
+	announce(r, 2.1, "7001", "A", 1);
+	released(r, 2.5, "7001", "a");
+	held(r, 3, .room = "7001", .rid = "b", .op = 0x10, .kind = "inflight", .code = MOVING);
+	rounds(r, 3, 35);
+	s = expect_stuck(r, "7001", 33, CAUSE_SEND_INCOMPLETE, CONF_LIKELY, 1);
+	assert_int_equal(s->life, 2);
+	assert_false(has_evidence(s, "opened again"));
+	rig_free(r);
+}
+
+/* ---- what moves ----------------------------------------------------------------------------- */
+
+static void test_counts_move(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	held(r, 1, .room = "7001", .rid = "x", .op = 0x10, .kind = "bootstrap", .code = BOOTSTRAP,
+	     .announced = 1 + 1, .need = 3 + 1);
+	held(r, 200, .room = "7001", .rid = "x", .op = 0x10, .kind = "bootstrap", .code = BOOTSTRAP,
+	     .announced = 2 + 1, .need = 3 + 1);
+	assert_int_equal(look(r, "7001", 1).l.progress_ns, S(1200));
+	/* fewer is no movement: the server forgets them when it is done with them */
+	held(r, 210, .room = "7001", .rid = "x", .op = 0x10, .kind = "bootstrap", .code = BOOTSTRAP,
+	     .announced = 0 + 1, .need = 3 + 1);
+	assert_int_equal(look(r, "7001", 1).l.progress_ns, S(1200));
+	held(r, 220, .room = "7001", .rid = "x", .op = 0x10, .kind = "bootstrap", .code = BOOTSTRAP,
+	     .announced = 3 + 1, .need = 3 + 1);
+	assert_int_equal(look(r, "7001", 1).l.stage, STAGE_READY);
+	rig_free(r);
+}
+
+static void test_entry_moves(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 1, "7001", "A", 1);
+	entry(r, 2, "7001", READY);
+	assert_int_equal(look(r, "7001", 1).l.progress_ns, S(1001));
+	entry(r, 3, "7001", MOVING);
+	assert_int_equal(look(r, "7001", 1).l.progress_ns, S(1003));
+	entry(r, 4, "7001", NONE);
+	assert_int_equal(look(r, "7001", 1).l.progress_ns, S(1003));
+	rig_free(r);
+}
+
+/* An entry that was told of before the room had a life here. */
+static void test_entry_before(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 0.1, "7009", "A", 1);
+	listed(r, 0.5, "7009", "waiting", READY);
+	entry(r, 1, "7001", MOVING);
+	kv_done(r, 2, W1, 0xa0, "7001", 0, 0);
+	rounds(r, 2.5, 40);
+	expect_stuck(r, "7001", 32.01, CAUSE_SEND_INCOMPLETE, CONF_POSSIBLE, -1);
+	rig_free(r);
+}
+
+/* A request that leaves the waiting queue by its end has moved too. */
+static void test_end_moves_the_queue(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	listed(r, 1, "7001", "waiting", READY);
+	listed(r, 1, "7002", "waiting", READY);
+	rounds(r, 1.5, 200);
+	let_go(r, 200, "7001");
+	rounds(r, 200.5, 320);
+	assert_int_equal(stuck_lines(r), 0);
+	assert_int_equal(look(r, "7002", 1).v.cause, CAUSE_BACKPRESSURE);
+	rig_free(r);
+}
+
+/* ---- over ----------------------------------------------------------------------------------- */
+
+/* Stuck, then neither listed nor in the table. */
+static void test_stuck_and_gone(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 1, "7001", "A", 1);
+	listed(r, 1.5, "7001", "waiting", READY);
+	in_forward(r, 2, "7001", READY);
+	kv(r, 2.5, W1, 0xa0, "7001", 0, 0);
+	rounds(r, 3, 40);
+	/* its own operation in progress is told, forward pass or not */
+	expect_stuck(r, "7001", 32.5, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
+	entry(r, 41, "7001", NONE);
+	rounds(r, 41, 43);
+	assert_false(look(r, "7001", 1).found);
+	assert_int_equal(nth(r, ALERT_RECOVERED, "7001", 0)->outcome, OUTCOME_FAILED);
+	rig_free(r);
+}
+
+/* Told before the view had proved anything; ended once it has. */
+static void test_proved_later(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 1, "7001", "A", 1);
+	kv(r, 2, W1, 0xa0, "7001", 0, 0);
+	rounds(r, 2.5, 40);
+	expect_stuck(r, "7001", 32, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
+	announce(r, 41, "7002", "A", 1);
+	listed(r, 42, "7002", "bootstrap", READY);
+	rounds(r, 42, 70);
+	assert_false(look(r, "7001", 1).found);
+	rig_free(r);
+}
+
+/* Known by the view alone, last in the waiting queue: its own listing is proof enough. */
+static void test_left_waiting(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	listed(r, 1, "7001", "waiting", READY);
+	in_forward(r, 2, "7001", NONE);
+	rounds(r, 2.5, 301.5);
+	assert_true(look(r, "7001", 1).found);
+	rounds(r, 302, 302);
+	assert_int_equal(model_asks(r->m), 1);
+	/* answered: it is not held; what is left needs no haste */
+	ok(r, 302.5);
+	assert_int_equal(model_asks(r->m), 0);
+	rounds(r, 303, 304);
+	assert_false(look(r, "7001", 1).found);
+	assert_int_equal(stuck_lines(r), 0);
+	/* it was in its forward pass after all */
+	listed(r, 310, "7001", "inflight", NONE);
+	assert_int_equal(r->taken_life, 1);
+	rounds(r, 310, 345);
+	expect_stuck(r, "7001", 340, CAUSE_STATUS_LOST, CONF_CERTAIN, 1);
+	rig_free(r);
+}
+
+/* The entry goes with the request, whatever it last said. */
+static void test_entry_goes_along(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 1, "7001", "A", 1);
+	listed(r, 1.5, "7001", "inflight", MOVING);
+	let_go(r, 3, "7001");
+	/* opened by what its thread still did */
+	kv(r, 4, W1, 0xa0, "7001", 0, 0);
+	rounds(r, 4.5, 40);
+	assert_int_equal(stuck_lines(r), 0);
+	assert_int_equal(open_lives(r), 0);
+	/* nor is an entry remembered from before the view was lost */
+	announce(r, 41, "7002", "A", 1);
+	entry(r, 42, "7002", READY);
+	kv_done(r, 43, W1, 0xb0, "7002", 0, 0);
+	view(r, 44, "lost", 0);
+	rounds(r, 45, 80);
+	assert_int_equal(stuck_lines(r), 0);
+	assert_int_equal(open_lives(r), 0);
+	rig_free(r);
+}
+
+static void test_outcomes(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	/* the status knows better than what was missed */
+	announce(r, 1, "7001", "A", 1);
+	kv_done(r, 2, W1, 0xa0, "7001", 0, 0);
+	listed(r, 3, "7001", "inflight", DONE);
+	let_go(r, 4, "7001");
+	assert_int_equal(r->last_end.outcome, OUTCOME_DONE);
+	/* begun before the watch */
+	kv_done(r, 5, W1, 0xb0, "7002", 3, 0);
+	listed(r, 6, "7002", "inflight", MOVING);
+	let_go(r, 7, "7002");
+	assert_int_equal(r->last_end.outcome, OUTCOME_DONE);
+	/* seen from its start, and not all of it was sent */
+	announce(r, 8, "7003", "A", 1);
+	kv_done(r, 9, W1, 0xc0, "7003", 0, 0);
+	listed(r, 10, "7003", "inflight", MOVING);
+	let_go(r, 11, "7003");
+	assert_int_equal(r->last_end.outcome, OUTCOME_FAILED);
+	rig_free(r);
+}
+
+/* An operation that its thread had given up is followed no longer. */
+static void test_reopened_without_its_operation(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 1, "7001", "A", 1);
+	announce(r, 1, "7002", "A", 1);
+	kv(r, 2, W1, 0xa0, "7001", 0, 1);
+	kv(r, 3, W1, 0xb0, "7002", 0, 1);
+	listed(r, 4, "7001", "inflight", MOVING);
+	let_go(r, 5, "7001");
+	listed(r, 6, "7001", "inflight", MOVING);
+	assert_true(look(r, "7001", 1).l.uncertain);
+	rig_free(r);
+}
+
+/* Kept aside within bounds. */
+static void test_parked_bound(void **state)
+{
+	struct rig *r = view_rig();
+	struct model_stats st;
+	char room[16];
+
+	(void)state;
+	ok(r, 0);
+	for (int i = 0; i < 5000; i++) {
+		snprintf(room, sizeof(room), "%d", 10000 + i);
+		listed(r, 1, room, "inflight", MOVING);
+		let_go(r, 1, room);
+	}
+	listed(r, 2, "10000", "inflight", MOVING); /* forgotten: a new life */
+	assert_int_equal(r->taken_life, 2);
+	listed(r, 2, "14999", "inflight", MOVING);
+	assert_int_equal(r->taken_life, 1);
+	for (int i = 0; i < 200; i++) {
+		char rid[16];
+
+		snprintf(rid, sizeof(rid), "q%d", i);
+		held(r, 3, .room = "7001", .rid = rid, .op = 0x10, .kind = "inflight",
+		     .code = MOVING);
+		released(r, 3, "7001", rid);
+	}
+	model_stats(r->m, &st);
+	assert_int_equal(st.open_lives, 2);
+	assert_int_equal(st.lives, st.open_lives + st.ended);
+	rig_free(r);
+}
+
+/* ---- forward passes and the loop ------------------------------------------------------------ */
+
+static void done_at(struct rig *r, double t, const char *room)
+{
+	announce(r, t, room, "A", 1);
+	kv_done(r, t, W1, 0xa0, room, 0, 1);
+	aux_done(r, t, W1, 0xa1, room);
+	listed(r, t + 0.5, room, "inflight", DONE);
+}
+
+static void test_forward_is_over(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	/* ended in its forward pass: the loop is free, and has not moved since */
+	listed(r, 1, "7002", "waiting", READY);
+	in_forward(r, 2, "7002", READY);
+	let_go(r, 3, "7002");
+	done_at(r, 4, "7001");
+	rounds(r, 5, 17);
+	assert_int_equal(nth(r, ALERT_STUCK, "7001", 0)->v.confidence, CONF_CERTAIN);
+	/* out of its forward pass */
+	listed(r, 20, "7003", "waiting", READY);
+	in_forward(r, 21, "7003", READY);
+	listed(r, 22, "7003", "inflight", READY);
+	done_at(r, 24, "7004");
+	rounds(r, 25, 37);
+	assert_int_equal(nth(r, ALERT_STUCK, "7004", 0)->v.confidence, CONF_CERTAIN);
+	rig_free(r);
+}
+
+/* An entry that stays for ever is no forward pass for ever. */
+static void test_forward_for_ever(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	listed(r, 1, "7002", "waiting", READY);
+	in_forward(r, 2, "7002", READY);
+	rounds(r, 2.5, 290);
+	done_at(r, 290, "7001");
+	rounds(r, 291, 303);
+	expect_stuck(r, "7001", 300.01, CAUSE_DONE_NOT_RELEASED, CONF_POSSIBLE, -1);
+	rounds(r, 303.5, 345);
+	assert_int_equal(nth(r, ALERT_STUCK, "7001", 1)->v.confidence, CONF_CERTAIN);
+	rig_free(r);
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+/* Another thread took over from the one that exited. */
+static void test_taken_over(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	held(r, 1, .room = "7001", .rid = "x", .op = 0x10, .kind = "inflight", .code = MOVING,
+	     .tid = W1, .flags = EV_AT);
+	works_at(r, 1, W1, "7001");
+	thread_exit(r, 2, W1);
+	held(r, 3, .room = "7001", .rid = "x", .op = 0x10, .kind = "inflight", .code = MOVING,
+	     .tid = W2, .flags = EV_AT);
+	works_at(r, 3, W2, "7001");
+	rounds(r, 3.5, 35);
+	expect_stuck(r, "7001", 33, CAUSE_TRANSFER_STALLED, CONF_CERTAIN, 1);
+	rig_free(r);
+}
+
+/* Complete: what became of a thread does not matter any more. */
+static void test_complete_and_orphan(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 1, "7001", "A", 1);
+	kv_done(r, 1, W1, 0xa0, "7001", 0, 1);
+	aux_done(r, 1, W1, 0xa1, "7001");
+	held(r, 2, .room = "7001", .rid = "x", .op = 0x10, .kind = "inflight", .code = MOVING,
+	     .flags = EV_ORPHAN);
+	rounds(r, 2, 14);
+	expect_stuck(r, "7001", 11.01, CAUSE_DONE_NOT_RELEASED, CONF_CERTAIN, 1);
+	rig_free(r);
+}
+
+/* In the backlog of a thread that moves, or that nobody knows. */
+static void test_queued(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	held(r, 1, .room = "7001", .rid = "x", .op = 0x10, .kind = "inflight", .code = READY,
+	     .tid = 999);
+	held(r, 1, .room = "7002", .rid = "y", .op = 0x20, .kind = "inflight", .code = READY);
+	rounds(r, 1.5, 33);
+	expect_stuck(r, "7001", 31, CAUSE_QUEUED_BEHIND, CONF_POSSIBLE, -1);
+	expect_stuck(r, "7002", 31, CAUSE_NEVER_SENT, CONF_CERTAIN, 1);
+	/* handed to a thread that has just taken another room */
+	works_at(r, 35, W1, "7999");
+	held(r, 35, .room = "7002", .rid = "y", .op = 0x20, .kind = "inflight", .code = READY,
+	     .tid = W1);
+	rounds(r, 35.5, 50);
+	assert_int_equal(look(r, "7002", 1).v.cause, CAUSE_QUEUED_BEHIND);
+	assert_int_equal(look(r, "7002", 1).v.confidence, CONF_POSSIBLE);
+	rig_free(r);
+}
+
+/* Of two lives of the culprit's room, the one that the thread is at. */
+static void test_culprits_life(void **state)
+{
+	struct rig *r = view_rig();
+	const struct said *s;
+
+	(void)state;
+	ok(r, 0);
+	held(r, 1, .room = "7001", .rid = "a", .op = 0x10, .kind = "waiting", .code = READY);
+	held(r, 1, .room = "7001", .rid = "b", .op = 0x20, .kind = "inflight", .code = MOVING,
+	     .tid = W1, .flags = EV_AT);
+	works_at(r, 1, W1, "7001");
+	held(r, 1, .room = "7002", .rid = "c", .op = 0x30, .kind = "inflight", .code = READY,
+	     .tid = W1);
+	rounds(r, 1.5, 33);
+	s = expect_stuck(r, "7002", 31, CAUSE_QUEUED_BEHIND, CONF_CERTAIN, 1);
+	assert_int_equal(s->v.culprit.life, 2);
+	rig_free(r);
+}
+
+/* Exited, and then missing: one line, and the time of the exit. */
+static void test_bootstrap_thread_once(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 1, "7001", "A", 2);
+	listed(r, 1.5, "7001", "bootstrap", BOOTSTRAP);
+	thread_exit(r, 2, BOOT);
+	thread_is(r, 3, "missing", BOOT);
+	rounds(r, 3, 10);
+	assert_int_equal(count_said(r, ALERT_TARGET), 1);
+	expect_stuck(r, "7001", 7, CAUSE_THREAD_DIED, CONF_CERTAIN, 1);
+	rig_free(r);
+}
+
+/* ---- causes --------------------------------------------------------------------------------- */
+
+/* Announced twice, one listed: likely, whatever the other is. And the older may be the pinned one.
+ */
+static void test_reused(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 1, "7001", "A", 1);
+	announce(r, 1.1, "7001", "A", 1);
+	kv_done(r, 2, W1, 0xa0, "7001", 0, 0);
+	held(r, 2.5, .room = "7001", .rid = "a", .op = 0x10, .kind = "inflight", .code = MOVING);
+	rounds(r, 2.5, 35);
+	expect_stuck(r, "7001", 32.01, CAUSE_ROOM_REUSED, CONF_LIKELY, 1);
+	rig_free(r);
+	r = view_rig();
+	ok(r, 0);
+	held(r, 1, .room = "7001", .rid = "a", .op = 0x10, .kind = "inflight", .code = MOVING);
+	held(r, 1, .room = "7001", .rid = "b", .op = 0x20, .kind = "bootstrap", .code = MOVING);
+	released(r, 2, "7001", "b");
+	rounds(r, 2, 33);
+	assert_int_equal(expect_stuck(r, "7001", 31, CAUSE_ROOM_REUSED, CONF_CERTAIN, 1)->life, 1);
+	rig_free(r);
+}
+
+/* Announced in full and still in the bootstrap queue: it waits for something else. */
+static void test_bootstrap_with_quorum(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 1, "7001", "A", 1);
+	listed(r, 1.5, "7001", "bootstrap", READY);
+	rounds(r, 2, 303);
+	expect_stuck(r, "7001", 301, CAUSE_NEVER_SENT, CONF_LIKELY, -1);
+	rig_free(r);
+}
+
+/* The same number on another process need not be the same request, nor of this time. */
+static void test_other_ranks(void **state)
+{
+	struct rig *r = view_rig();
+	const struct said *s;
+
+	(void)state;
+	r->pid = 200;
+	held(r, 0.5, .room = "7001", .rid = "x", .op = 0x10, .kind = "inflight", .code = DONE);
+	released(r, 0.6, "7001", "x");
+	held(r, 0.7, .room = "7002", .rid = "other", .op = 0x10, .kind = "inflight",
+	     .code = MOVING);
+	r->pid = PID;
+	ok(r, 0.8);
+	held(r, 1, .room = "7001", .rid = "x", .op = 0x10, .kind = "inflight", .code = READY);
+	held(r, 1, .room = "7002", .rid = "y", .op = 0x20, .kind = "inflight", .code = DONE);
+	rounds(r, 1.5, 33);
+	expect_stuck(r, "7001", 31, CAUSE_NEVER_SENT, CONF_CERTAIN, 1);
+	s = nth(r, ALERT_STUCK, "7002", 1);
+	assert_int_equal(s->pid, PID);
+	assert_int_equal(s->v.cause, CAUSE_DONE_NOT_RELEASED);
+	assert_int_equal(s->v.confidence, CONF_CERTAIN);
+	rig_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_whose),
+		cmocka_unit_test(test_not_superseded),
+		cmocka_unit_test(test_no_overlap),
+		cmocka_unit_test(test_counts_move),
+		cmocka_unit_test(test_entry_moves),
+		cmocka_unit_test(test_entry_before),
+		cmocka_unit_test(test_end_moves_the_queue),
+		cmocka_unit_test(test_stuck_and_gone),
+		cmocka_unit_test(test_proved_later),
+		cmocka_unit_test(test_left_waiting),
+		cmocka_unit_test(test_entry_goes_along),
+		cmocka_unit_test(test_outcomes),
+		cmocka_unit_test(test_reopened_without_its_operation),
+		cmocka_unit_test(test_parked_bound),
+		cmocka_unit_test(test_forward_is_over),
+		cmocka_unit_test(test_forward_for_ever),
+		cmocka_unit_test(test_taken_over),
+		cmocka_unit_test(test_complete_and_orphan),
+		cmocka_unit_test(test_queued),
+		cmocka_unit_test(test_culprits_life),
+		cmocka_unit_test(test_bootstrap_thread_once),
+		cmocka_unit_test(test_reused),
+		cmocka_unit_test(test_bootstrap_with_quorum),
+		cmocka_unit_test(test_other_ranks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
