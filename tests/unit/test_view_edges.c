@@ -37,6 +37,13 @@ static void test_whose(void **state)
 	held(r, 4, .room = "7002", .rid = "y", .op = 0x20, .kind = "bootstrap", .code = BOOTSTRAP);
 	assert_int_equal(r->taken_life, 2);
 	assert_false(look(r, "7002", 2).l.observed_late);
+	/* a retry with the same id: the address tells them apart from then on */
+	held(r, 4, .room = "7004", .rid = "z", .op = 0x30, .kind = "waiting", .code = READY);
+	held(r, 4, .room = "7004", .rid = "z", .op = 0x40, .kind = "bootstrap", .code = READY);
+	held(r, 4.5, .room = "7004", .rid = "z", .op = 0x40, .kind = "waiting", .code = READY);
+	assert_int_equal(r->taken_life, 2);
+	held(r, 4.5, .room = "7004", .rid = "z", .op = 0x30, .kind = "inflight", .code = READY);
+	assert_int_equal(r->taken_life, 1);
 	/* posts go to the life that is not complete */
 	announce(r, 5, "7003", "A", 1);
 	kv_done(r, 5.1, W1, 0xb0, "7003", 0, 1);
@@ -153,10 +160,11 @@ static void test_end_moves_the_queue(void **state)
 
 	(void)state;
 	ok(r, 0);
-	listed(r, 1, "7001", "waiting", READY);
+	listed(r, 1, "7001", "waiting", FAILED);
 	listed(r, 1, "7002", "waiting", READY);
 	rounds(r, 1.5, 200);
 	let_go(r, 200, "7001");
+	assert_int_equal(r->last_end.outcome, OUTCOME_FAILED);
 	rounds(r, 200.5, 320);
 	assert_int_equal(stuck_lines(r), 0);
 	assert_int_equal(look(r, "7002", 1).v.cause, CAUSE_BACKPRESSURE);
@@ -298,6 +306,24 @@ static void test_reopened_without_its_operation(void **state)
 	let_go(r, 5, "7001");
 	listed(r, 6, "7001", "inflight", MOVING);
 	assert_true(look(r, "7001", 1).l.uncertain);
+	rig_free(r);
+}
+
+/* Ten minutes later it is another one. */
+static void test_parked_for_a_time(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	listed(r, 1, "7001", "inflight", MOVING);
+	listed(r, 1, "7002", "inflight", MOVING);
+	let_go(r, 2, "7001");
+	let_go(r, 2, "7002");
+	listed(r, 601, "7001", "inflight", MOVING);
+	assert_int_equal(r->taken_life, 1);
+	listed(r, 603, "7002", "inflight", MOVING);
+	assert_int_equal(r->taken_life, 2);
 	rig_free(r);
 }
 
@@ -453,7 +479,7 @@ static void test_culprits_life(void **state)
 
 	(void)state;
 	ok(r, 0);
-	held(r, 1, .room = "7001", .rid = "a", .op = 0x10, .kind = "waiting", .code = READY);
+	held(r, 1, .room = "7001", .rid = "a", .op = 0x10, .kind = "inflight", .code = MOVING);
 	held(r, 1, .room = "7001", .rid = "b", .op = 0x20, .kind = "inflight", .code = MOVING,
 	     .tid = W1, .flags = EV_AT);
 	works_at(r, 1, W1, "7001");
@@ -564,6 +590,7 @@ int main(void)
 		cmocka_unit_test(test_entry_goes_along),
 		cmocka_unit_test(test_outcomes),
 		cmocka_unit_test(test_reopened_without_its_operation),
+		cmocka_unit_test(test_parked_for_a_time),
 		cmocka_unit_test(test_parked_bound),
 		cmocka_unit_test(test_forward_is_over),
 		cmocka_unit_test(test_forward_for_ever),
