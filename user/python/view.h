@@ -42,8 +42,8 @@
  *   nor after bootstrap where no table is declared.
  * - A request that is in no queue for 600 s is released (note), and no more than 16,384 of them are
  *   remembered: the oldest are forgotten without an event, and are new when seen again.
- * - A request that goes while another object with its room and rid is listed, in the same queue or a
- *   later one, is still held: no release. In an earlier one it is a retry with the same rid.
+ * - A request that goes while another object with its room and rid is listed, in the same queue or
+ * a later one, is still held: no release. In an earlier one it is a retry with the same rid.
  * - An entry without a request is said once (kind "", op 0), its changes, and HELD_NO_ENTRY when it
  *   has gone; of 65,536 rooms at most. An entry whose value is -1 is said as HELD_UNKNOWN.
  */
