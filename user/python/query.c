@@ -14,37 +14,56 @@
 
 #define WALKS 6 /* the first, and one after each of up to 5 evaluations */
 
-/* ---- rows by element: open addressing ---------------------------------------------------------
+/* ---- by element: open addressing ---------------------------------------------------------------
  */
 
+/* Rows and elements alike begin with these. */
+struct name {
+	uint64_t elem, key;
+};
 struct index {
-	uint32_t *slot; /* row + 1, 0 empty */
-	size_t mask;
+	uint32_t *slot; /* place in the array + 1, 0 empty */
+	size_t mask, stride;
+	const void *array;
 };
 
-static int index_make(struct index *x, size_t n)
+static const struct name *name_at(const struct index *x, size_t i)
+{
+	return (const void *)((const char *)x->array + i * x->stride);
+}
+
+static uint32_t *index_find(const struct index *x, uint64_t elem, uint64_t key)
+{
+	size_t i = ((elem ^ key * 31) * 0x9e3779b97f4a7c15ull) >> 20;
+
+	for (i &= x->mask; x->slot[i]; i = (i + 1) & x->mask) {
+		const struct name *n = name_at(x, x->slot[i] - 1);
+
+		if (n->elem == elem && n->key == key)
+			break;
+	}
+	return &x->slot[i];
+}
+
+/* Of what is in the array twice, the first. */
+static int index_make(struct index *x, const void *array, size_t stride, size_t n)
 {
 	size_t size = 16;
 
 	while (size < 2 * n + 2)
 		size *= 2;
+	free(x->slot);
 	x->slot = calloc(size, sizeof(*x->slot));
 	x->mask = size - 1;
-	return x->slot ? 0 : -ENOMEM;
-}
+	x->array = array;
+	x->stride = stride;
+	for (size_t i = 0; i < n && x->slot; i++) {
+		uint32_t *slot = index_find(x, name_at(x, i)->elem, name_at(x, i)->key);
 
-static uint32_t *index_find(const struct index *x, const struct pyrow *rows, uint64_t elem,
-			    uint64_t key)
-{
-	size_t i = ((elem ^ key * 31) * 0x9e3779b97f4a7c15ull) >> 20;
-
-	for (i &= x->mask; x->slot[i]; i = (i + 1) & x->mask) {
-		const struct pyrow *r = &rows[x->slot[i] - 1];
-
-		if (r->elem == elem && r->key == key)
-			break;
+		if (!*slot)
+			*slot = (uint32_t)i + 1;
 	}
-	return &x->slot[i];
+	return x->slot ? 0 : -ENOMEM;
 }
 
 /* ---- evaluation -------------------------------------------------------------------------------
@@ -74,7 +93,7 @@ static int gather(struct eval *e, size_t *fresh)
 		const struct pyelem *at = &e->now.e[i];
 		struct pyrow *r;
 
-		if (*index_find(&e->index, e->row, at->elem, at->key))
+		if (*index_find(&e->index, at->elem, at->key))
 			continue;
 		if (e->n + *fresh == e->cap) {
 			size_t cap = e->cap ? 2 * e->cap : e->now.n + 8;
@@ -83,6 +102,7 @@ static int gather(struct eval *e, size_t *fresh)
 			if (!grown)
 				return -ENOMEM;
 			e->row = grown;
+			e->index.array = grown;
 			e->cap = cap;
 		}
 		r = &e->row[e->n + (*fresh)++];
@@ -95,18 +115,7 @@ static int gather(struct eval *e, size_t *fresh)
 
 static int reindex(struct eval *e)
 {
-	int err;
-
-	free(e->index.slot);
-	e->index.slot = NULL;
-	err = index_make(&e->index, e->n);
-	for (size_t i = 0; i < e->n && !err; i++) {
-		uint32_t *slot = index_find(&e->index, e->row, e->row[i].elem, e->row[i].key);
-
-		if (!*slot) /* else: an element that is in the container twice */
-			*slot = (uint32_t)i + 1;
-	}
-	return err;
+	return index_make(&e->index, e->row, sizeof(*e->row), e->n);
 }
 
 /* Those that are remembered to the front; *n: how many. */
@@ -181,13 +190,48 @@ static bool same(const struct pyelems *a, const struct pyelems *b)
 	return a->n == b->n && (!a->n || !memcmp(a->e, b->e, a->n * sizeof(*a->e)));
 }
 
+/*
+ * An element that is elsewhere in the order than before may be another object in the same place:
+ * one went, was freed, and a new one came at the end. Those are not believed any longer.
+ */
+static int drop_moved(struct eval *e)
+{
+	struct index before = {0};
+	__free bool *stays = calloc(e->n + 1, sizeof(*stays));
+	size_t next = 0, kept = 0;
+	int err = index_make(&before, e->before.e, sizeof(*e->before.e), e->before.n);
+
+	if (!stays)
+		err = -ENOMEM;
+	for (size_t i = 0; i < e->now.n && !err; i++) {
+		const struct pyelem *at = &e->now.e[i];
+		uint32_t was = *index_find(&before, at->elem, at->key);
+		uint32_t row = *index_find(&e->index, at->elem, at->key);
+
+		if (!was || was - 1 < next)
+			continue;
+		next = was;
+		if (row)
+			stays[row - 1] = true;
+	}
+	for (size_t i = 0; i < e->n && !err; i++)
+		if (stays[i])
+			e->row[kept++] = e->row[i];
+	if (!err) {
+		e->n = kept;
+		err = reindex(e);
+	}
+	free(before.slot);
+	return err;
+}
+
 /* Are all elements of the last walk believed? */
 static size_t missing(const struct eval *e)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < e->now.n; i++)
-		n += !*index_find(&e->index, e->row, e->now.e[i].elem, e->now.e[i].key);
+		n += !*index_find(&e->index, e->now.e[i].elem, e->now.e[i].key);
 	return n;
 }
 
@@ -209,8 +253,15 @@ static int watch_it(struct eval *e, uint64_t start, size_t *unstable)
 			err = 0;
 			continue;
 		}
-		*unstable = err ? 0 : missing(e) + !same(&e->now, &e->before);
-		if (!err && !*unstable)
+		if (err)
+			break;
+		*unstable = 0;
+		if (!same(&e->now, &e->before)) {
+			err = drop_moved(e);
+			*unstable = 1;
+		}
+		*unstable += missing(e);
+		if (!*unstable)
 			break;
 	}
 	return err;
@@ -226,7 +277,7 @@ static int collect(const struct eval *e, struct pyrows *out, int *unfit)
 		return -ENOMEM;
 	*unfit = 0;
 	for (size_t i = 0; i < e->now.n; i++) {
-		uint32_t at = *index_find(&e->index, e->row, e->now.e[i].elem, e->now.e[i].key);
+		uint32_t at = *index_find(&e->index, e->now.e[i].elem, e->now.e[i].key);
 
 		if (!at || done[at - 1])
 			continue;
@@ -243,7 +294,7 @@ int pyquery_run(struct pybatch *b, uint64_t start, const struct py_query *q, str
 		struct pyrows *out)
 {
 	struct eval e = {.b = b, .q = q, .old = mem, .memory.query = q};
-	int unfit = 0, err = index_make(&e.index, 0);
+	int unfit = 0, err = index_make(&e.index, NULL, sizeof(struct pyrow), 0);
 
 	memset(out, 0, sizeof(*out));
 	if (mem && mem->query != q)
