@@ -484,6 +484,28 @@ static void test_no_answer(void **state)
 	ok(r, 51);
 	assert_int_equal(nth(r, ALERT_STUCK, "7001", 1)->v.confidence, CONF_CERTAIN);
 	rig_free(r);
+	/* the watch itself was stopped: nobody could look, and what it missed is told late */
+	for (int held = 0; held <= 1; held++) {
+		struct sp_event ev;
+
+		r = view_rig();
+		ok(r, 0);
+		listed(r, 1, "7001", "inflight", NONE);
+		ev = event(r, 30, ROLE_STALL, 0, "");
+		ev.code = S(30);
+		assert_int_equal(model_event(r->m, &ev), 0);
+		to(r, 60);
+		assert_int_equal(stuck_lines(r), 0);
+		view(r, 60.1, "ok", 30.2); /* with one before the stop */
+		if (!held)
+			let_go(r, 60.6, "7001");
+		view(r, 60.6, "ok", 0.5);
+		if (held)
+			expect_stuck(r, "7001", 31, CAUSE_STATUS_LOST, CONF_CERTAIN, 1);
+		to(r, 80);
+		assert_int_equal(stuck_lines(r), held);
+		rig_free(r);
+	}
 	/* unstable */
 	r = view_rig();
 	ok(r, 0);

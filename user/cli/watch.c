@@ -276,7 +276,7 @@ static void tell_stall(struct watch *w, uint64_t now_ns)
 
 	if (w->last_turn_ns && now_ns - w->last_turn_ns > STALL_NS) {
 		sp_event_init(&ev);
-		ev.ns = now_ns;
+		ev.ns = w->last_turn_ns;
 		ev.role = ROLE_STALL;
 		ev.code = (int64_t)(now_ns - w->last_turn_ns);
 		snprintf(ev.note, sizeof(ev.note), "the watcher did not run");

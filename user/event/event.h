@@ -32,7 +32,7 @@ enum sp_role {
 	/* facts about the watch itself; they carry no room */
 	ROLE_TARGET, /* attached, exited, exec, lib: see kind */
 	ROLE_LOSS,   /* events were lost: count in code, cause in kind */
-	ROLE_STALL,  /* the watcher itself did not run: code ns, ending at ns */
+	ROLE_STALL,  /* the watcher itself did not run: from ns on, for code ns */
 	ROLE_VIEW,   /* the server's own state was read: kind ok (code: ns of the snapshot before,
 			which agrees), unstable or lost (code -errno, note why) */
 	ROLE_MAX,

@@ -332,6 +332,7 @@ struct model {
 	struct model_ops ops;
 	void *ctx;
 	uint64_t now;
+	uint64_t blind_ns;        /* the watch did not run until then */
 	uint64_t quantum, window; /* of every flow */
 	struct proc *procs;
 	struct room *rooms;

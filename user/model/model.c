@@ -154,6 +154,12 @@ static int take(struct model *m, const struct sp_event *ev)
 	case ROLE_LOSS:
 		loss(m, ev);
 		return 0;
+	case ROLE_STALL:
+		tell_taken(m, ev, NULL);
+		/* what is asked meanwhile can be answered only then */
+		if (ev->code > 0)
+			m->blind_ns = ev->ns + (uint64_t)ev->code;
+		return 0;
 	default:
 		tell_taken(m, ev, NULL);
 		return 0;
