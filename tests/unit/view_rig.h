@@ -128,4 +128,22 @@ static inline size_t stuck_lines(const struct rig *r)
 	return count_said(r, ALERT_STUCK);
 }
 
+static inline bool has_tid(const struct said *s, uint32_t tid)
+{
+	for (int i = 0; i < s->v.ntids; i++)
+		if (s->v.tids[i] == tid)
+			return true;
+	return false;
+}
+
+/* The first line of evidence for a verdict is the one that decides. */
+static inline void decided_by(const struct said *s, const char *text)
+{
+	assert_non_null(strstr(s->v.evidence[0].text, text));
+	assert_false(s->v.evidence[0].against);
+}
+
+/* A pin that was there before the watch. */
+#define old_pin(r, ...) held(r, 1, .rid = "x", .op = 0x10, .flags = EV_CUT, __VA_ARGS__)
+
 #endif
