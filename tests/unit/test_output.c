@@ -269,6 +269,33 @@ static void test_text(void **state)
 	free(text);
 }
 
+static bool wants_stuck(struct filter *f, enum sp_cause cause, enum sp_confidence confidence)
+{
+	struct model_verdict v = stalled();
+	struct model_life l = life_with(&v);
+	struct model_alert a = {.type = ALERT_STUCK, .ns = SEC, .life = &l};
+
+	v.cause = cause;
+	v.confidence = confidence;
+	return filter_wants(f, &a);
+}
+
+static void test_filter_of_stuck(void **state)
+{
+	struct filter *f = filter_new(CONF_LIKELY, false);
+
+	(void)state;
+	assert_false(wants_stuck(f, CAUSE_AUX_MISSING, CONF_POSSIBLE));
+	assert_true(wants_stuck(f, CAUSE_AUX_MISSING, CONF_LIKELY));
+	assert_false(wants_stuck(f, CAUSE_AUX_MISSING, CONF_LIKELY));
+	assert_true(wants_stuck(f, CAUSE_AUX_MISSING, CONF_CERTAIN));
+	assert_false(wants_stuck(f, CAUSE_AUX_MISSING, CONF_CERTAIN));
+	assert_false(wants_stuck(f, CAUSE_AUX_MISSING, CONF_LIKELY));
+	assert_true(wants_stuck(f, CAUSE_STATUS_LOST, CONF_LIKELY));
+	assert_false(wants_stuck(f, CAUSE_AUX_MISSING, CONF_POSSIBLE));
+	filter_free(f);
+}
+
 static bool wants(struct filter *f, uint32_t pid, const char *what)
 {
 	struct model_alert a = {.type = ALERT_TARGET, .ns = SEC, .pid = pid, .what = what};
@@ -529,6 +556,7 @@ int main(void)
 		cmocka_unit_test(test_json_others),
 		cmocka_unit_test(test_hostile_bytes),
 		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_filter_of_stuck),
 		cmocka_unit_test(test_filter_of_processes),
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_timeline),

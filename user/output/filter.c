@@ -9,6 +9,7 @@
 struct told {
 	uint64_t id; /* model_life.id */
 	enum sp_cause cause;
+	enum sp_confidence confidence;
 	UT_hash_handle hh;
 };
 
@@ -65,7 +66,7 @@ static bool wants_stuck(struct filter *f, const struct model_life *l)
 	if (l->verdict->confidence < f->min)
 		return false;
 	HASH_FIND(hh, f->told, &l->id, sizeof(l->id), t);
-	if (t && t->cause == l->verdict->cause)
+	if (t && t->cause == l->verdict->cause && t->confidence >= l->verdict->confidence)
 		return false;
 	if (!t) {
 		t = calloc(1, sizeof(*t));
@@ -75,6 +76,7 @@ static bool wants_stuck(struct filter *f, const struct model_life *l)
 		HASH_ADD(hh, f->told, id, sizeof(t->id), t);
 	}
 	t->cause = l->verdict->cause;
+	t->confidence = l->verdict->confidence;
 	return true;
 }
 

@@ -36,6 +36,8 @@ struct pyreader {
 		char name[PY_NAME_MAX];
 		const char *local; /* the profile's name of it */
 		uint64_t seen_ns;  /* in a frame, the last time */
+		uint64_t found;    /* the object that was found last */
+		uint64_t first_ns; /* and was in a frame for the first time */
 	} root;
 	uint64_t image[2]; /* what an exec changes: see reader.c */
 	/* The alternative that fitted last, tried first. */

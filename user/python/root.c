@@ -26,11 +26,13 @@ static int try_frame(struct pyreader *r, const struct py_frame *f, const struct 
 		memset(r->queue_alt, 0, sizeof(r->queue_alt));
 		r->status_alt = r->announced_alt = r->backlog_alt = 0;
 	}
-	r->root.obj = obj;
+	r->root.seen_ns = mono_ns();
+	if (r->root.found != obj)
+		r->root.first_ns = r->root.seen_ns;
+	r->root.obj = r->root.found = obj;
 	r->root.type = type;
 	r->root.local = spec->local;
 	memcpy(r->root.name, name, sizeof(name));
-	r->root.seen_ns = mono_ns();
 	return 0;
 }
 

@@ -251,11 +251,21 @@ static int read_all(struct take *t)
 	return err;
 }
 
+/* A root that was found just now may be the one before it: of the process that was forked, or of a
+ * server that is about to start another. So it is believed for as long as it has been there. */
+static bool root_is_fresh(const struct pyreader *r)
+{
+	uint64_t known = r->root.seen_ns - r->root.first_ns;
+
+	return r->root.obj &&
+	       mono_ns() - r->root.seen_ns < (known < ROOT_AGE_NS ? known : ROOT_AGE_NS);
+}
+
 static int have_root(struct pyreader *r)
 {
 	int err;
 
-	if (r->root.obj && mono_ns() - r->root.seen_ns < ROOT_AGE_NS && !pyroot_check(r))
+	if (root_is_fresh(r) && !pyroot_check(r))
 		return 0;
 	/* Either it is another program by now, or the server made another root, or it is time to
 	 * look, also at what was learned once. */
