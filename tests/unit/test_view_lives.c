@@ -467,6 +467,32 @@ static void test_asks(void **state)
 	rig_free(r);
 }
 
+/* What is told already is not told anew by what an older look has seen, either. */
+static void test_asks_again(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	works_at(r, 1, W1, "7000");
+	for (uint64_t op = 0x10; op <= 0x20; op += 0x10)
+		held(r, 1, .room = "7001", .rid = op == 0x10 ? "a" : "b", .op = op,
+		     .kind = "inflight", .code = READY, .tid = W1);
+	rounds(r, 1, 32);
+	assert_int_equal(stuck_lines(r), 2);
+	works_at(r, 45, W1, "7001");
+	rounds(r, 45, 60.5);
+	to(r, 61);
+	assert_int_equal(model_asks(r->m), 2);
+	view(r, 61.05, "ok", 0.06);
+	let_go_of(r, 61.1, "7001", "b", 0x20);
+	view(r, 61.1, "ok", 0.05);
+	assert_int_equal(stuck_lines(r), 3);
+	assert_int_equal(nth(r, ALERT_STUCK, "7001", 2)->life, 1);
+	assert_int_equal(nth(r, ALERT_STUCK, "7001", 2)->v.cause, CAUSE_ROOM_REUSED);
+	rig_free(r);
+}
+
 /* No answer, or none that says anything: judged without certainty, and again when there is one. */
 static void test_no_answer(void **state)
 {
@@ -767,6 +793,7 @@ int main(void)
 		cmocka_unit_test(test_unheld),
 		cmocka_unit_test(test_view_begins_later),
 		cmocka_unit_test(test_asks),
+		cmocka_unit_test(test_asks_again),
 		cmocka_unit_test(test_no_answer),
 		cmocka_unit_test(test_lost_after_the_alert),
 		cmocka_unit_test(test_lost),

@@ -240,12 +240,6 @@ void doubt_trim(struct model *m)
 
 int life_overdue(struct model *m, struct life *l, uint64_t ns)
 {
-	if (l->stuck) {
-		if (seen_unheld(m, l))
-			view_watch_end(m, l, ns);
-		stall_again(m, l, ns);
-		return 0;
-	}
 	if (l->seen && l->seen->ask_ns) {
 		/* nobody has looked: the view is no better than an unstable one */
 		if (l->proc->view == VIEW_OK)
@@ -254,7 +248,7 @@ int life_overdue(struct model *m, struct life *l, uint64_t ns)
 		view_unwait(m, l->seen);
 		return life_judge(m, l, ns);
 	}
-	if (queue_moves(m, l, ns))
+	if (!l->stuck && queue_moves(m, l, ns))
 		return 0;
 	if (view_active(l->proc) && !view_ask(m, l, ns))
 		return 0;
@@ -263,6 +257,12 @@ int life_overdue(struct model *m, struct life *l, uint64_t ns)
 
 int life_judge(struct model *m, struct life *l, uint64_t ns)
 {
+	if (l->stuck) {
+		if (seen_unheld(m, l))
+			view_watch_end(m, l, ns);
+		stall_again(m, l, ns);
+		return 0;
+	}
 	if (queue_moves(m, l, ns))
 		return 0;
 	l->stuck = mem_new(m, sizeof(*l->stuck));

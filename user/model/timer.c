@@ -60,10 +60,10 @@ uint64_t life_due(const struct model *m, const struct life *l)
 	uint64_t span = stage_span(m, l);
 	uint64_t due = span && span < NEVER - from ? from + span : NEVER;
 
-	if (l->stuck)
-		return l->stuck->again_ns;
 	if (l->seen && l->seen->ask_ns)
 		return (l->seen->ask_ns > m->blind_ns ? l->seen->ask_ns : m->blind_ns) + ASK_MAX_NS;
+	if (l->stuck)
+		return l->stuck->again_ns;
 	if (l->stage == STAGE_BOOTSTRAP && l->proc->boot_dead_ns && !l->fake) {
 		uint64_t dead = l->proc->boot_dead_ns;
 		uint64_t then = (l->progress_ns > dead ? l->progress_ns : dead) + BOOT_DEAD_NS;
