@@ -52,9 +52,10 @@ class Late(ScenarioCase):
         told = self.by_room(alerts, node.pid)
         self.assertEqual(set(told), set(held), f"{name}: held {held}, told {told}")
         for room, entry in held.items():
-            # lives are counted from the watch's beginning: a pin's earlier lives are not known
-            self.check_told(name, dict(entry, life=1), told[room],
-                            room in {e["room"] for e in state["delayed"]})
+            # lives are counted from the watch's beginning: a pin's earlier lives are not known. That a thread
+            # nobody has ever seen is missing may also mean that this server has another name for it.
+            self.check_told(name, dict(entry, life=1), told[room], room in {e["room"] for e in state["delayed"]},
+                            "likely" if name == "bootstrap-thread-killed" else "certain")
 
 
 class Several(ScenarioCase):
