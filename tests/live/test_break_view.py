@@ -138,6 +138,38 @@ class Stopped(ScenarioCase):
             self.assertEqual(watch.stuck()[-1]["confidence"], "certain")
 
 
+class Halted(ScenarioCase):
+    def test_scheduler_stopped_for_longer_than_a_deadline(self):
+        """Nothing of a stopped process is judged, neither before nor right after it goes on; what is held then, is."""
+        with Node(num_pages=4096, item_len=1024) as node:
+            decode, slow, held = node.decode(), node.decode(rate=60_000), node.room()
+            with sp.Watch("-p", node.pid, "--min-confidence", "possible", *DEADLINES) as watch:
+                posts = []
+                for to, tokens in [(slow, 96)] * 6 + [(decode, 320)] * 6:
+                    room = node.room()
+                    to.announce(room, tokens)
+                    posts.append(node.post(room, tokens, forward_ms=30))
+                node.hook(lose_aux=[held])
+                decode.announce(held, 48)
+                node.post(held, 48)
+                os.kill(node.pid, signal.SIGSTOP)
+                try:
+                    watch.wait_alert(lambda a: a["type"] == "target" and a["what"] == "stopped", 10, "the stop")
+                    since = time.monotonic_ns()
+                    until = since + int((INFLIGHT_S + 2) * 1e9)
+                    sp.wait_for(lambda: model_time(watch.db) > until, 20, "the deadlines to pass")
+                    self.assertEqual(watch.stuck(), [])
+                finally:
+                    os.kill(node.pid, signal.SIGCONT)
+                went_on = time.monotonic_ns()
+                alert = watch.wait_stuck(held)
+                self.assertGreater(ns_of(alert), went_on + int((INFLIGHT_S - 0.5) * 1e9))
+                for post in posts:
+                    self.assertEqual(post.wait(), 200)
+                watch.stop()
+            self.assertEqual({a["room"] for a in watch.stuck()}, {str(held)}, watch.alerts)
+
+
 class Retry(ScenarioCase):
     def test_the_same_id_again(self):
         """A client hangs up and posts the same room and rid again, which nobody announces a second time: the second

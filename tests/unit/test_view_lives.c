@@ -115,9 +115,19 @@ static void test_retry_with_the_same_id(void **state)
 			expect_stuck(r, "7001", 332, CAUSE_DECODE_ABSENT, CONF_CERTAIN, 0)->life,
 			2);
 		assert_int_equal(stuck_lines(r), 1);
+		/* the second one was announced to first: so it is that life, and the first is over
+		 */
+		announce(r, 333, "7002", "A", 1);
+		held(r, 333, .room = "7002", .rid = "a", .op = 0x10, .kind = "inflight",
+		     .code = READY, .announced = 2, .need = 2);
+		announce(r, 333.1, "7002", "A", 1);
+		held(r, 334, .room = "7002", .rid = "a", .op = op, .kind = "bootstrap",
+		     .code = READY, .announced = 2);
+		assert_int_equal(r->taken_life, 2);
+		assert_int_equal(open_lives(r), op == 0x10 ? 2 : 3);
 		/* and once more when that has ended */
 		let_go_of(r, 340, "7001", "a", op);
-		assert_int_equal(open_lives(r), 0);
+		assert_int_equal(open_lives(r), op == 0x10 ? 1 : 2);
 		held(r, 341, .room = "7001", .rid = "a", .op = 0x30, .kind = "bootstrap",
 		     .code = BOOTSTRAP);
 		assert_int_equal(r->taken_life, 3);
@@ -493,6 +503,36 @@ static void test_asks_again(void **state)
 	rig_free(r);
 }
 
+/* The server is stopped, all of it: that is no fault of a room. When it goes on, so do the
+ * deadlines. */
+static void test_halted(void **state)
+{
+	struct rig *r = view_rig();
+	struct sp_event ev;
+
+	(void)state;
+	ok(r, 0);
+	listed(r, 1, "7001", "inflight", NONE);
+	listed(r, 30, "7002", "inflight", NONE);
+	rounds(r, 30, 31.5);
+	expect_stuck(r, "7001", 31, CAUSE_STATUS_LOST, CONF_CERTAIN, 1);
+	ev = event(r, 40, ROLE_TARGET, 0, "");
+	strcpy(ev.kind, "stopped");
+	assert_int_equal(model_event(r->m, &ev), 0);
+	listed(r, 50, "7003", "inflight", NONE); /* the view is slower than the signal */
+	rounds(r, 50, 500);
+	assert_int_equal(stuck_lines(r), 1);
+	ev = event(r, 500, ROLE_TARGET, 0, "");
+	strcpy(ev.kind, "continued");
+	assert_int_equal(model_event(r->m, &ev), 0);
+	rounds(r, 500, 529.5);
+	assert_int_equal(stuck_lines(r), 1);
+	rounds(r, 530, 531);
+	expect_stuck(r, "7002", 530, CAUSE_STATUS_LOST, CONF_CERTAIN, 1);
+	expect_stuck(r, "7003", 530, CAUSE_STATUS_LOST, CONF_CERTAIN, 1);
+	rig_free(r);
+}
+
 /* No answer, or none that says anything: judged without certainty, and again when there is one. */
 static void test_no_answer(void **state)
 {
@@ -794,6 +834,7 @@ int main(void)
 		cmocka_unit_test(test_view_begins_later),
 		cmocka_unit_test(test_asks),
 		cmocka_unit_test(test_asks_again),
+		cmocka_unit_test(test_halted),
 		cmocka_unit_test(test_no_answer),
 		cmocka_unit_test(test_lost_after_the_alert),
 		cmocka_unit_test(test_lost),

@@ -57,6 +57,23 @@ int target_start(pid_t pid, uint64_t *start)
 	return 0;
 }
 
+bool target_stopped(pid_t pid, uint64_t *spent)
+{
+	uint64_t utime, stime;
+	char buf[1024], *p;
+	char state;
+
+	*spent = 0;
+	if (read_proc(pid, "stat", buf, sizeof(buf), NULL))
+		return false;
+	p = strrchr(buf, ')');
+	if (!p || sscanf(p, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64,
+			 &state, &utime, &stime) != 3)
+		return false;
+	*spent = utime + stime;
+	return state == 'T' || state == 't';
+}
+
 uint64_t target_pages(pid_t pid)
 {
 	char buf[128];

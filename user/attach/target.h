@@ -20,6 +20,8 @@ int target_open(pid_t pid, struct target_id *id, struct sp_err *err);
 void target_close(struct target_id *id);
 bool target_alive(const struct target_id *id);
 int target_start(pid_t pid, uint64_t *start);
+/* Stopped, by a signal or a tracer. spent: the CPU time that it has used, in clock ticks. */
+bool target_stopped(pid_t pid, uint64_t *spent);
 /* Pages mapped (/proc/PID/statm): it changes whenever a library comes or goes. 0: unknown. */
 uint64_t target_pages(pid_t pid);
 

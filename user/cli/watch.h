@@ -50,7 +50,11 @@ struct watch {
 	struct exits exits;
 	struct watch_python *python; /* NULL: not read */
 	struct sp_err native_err;    /* why there are no probes at all, though they were wanted */
-	uint32_t probed[WATCH_MAX_PROBED]; /* pids with a probe in place, or whose state is read */
+	struct probed {
+		uint32_t pid;
+		bool halts, halted; /* it was stopped at the last look; and that has been told */
+		uint64_t spent;
+	} probed[WATCH_MAX_PROBED]; /* with a probe in place, or whose state is read */
 	int nprobed;
 	uint64_t ended_done, ended_failed;
 	bool saw_target; /* a probe was in place once */

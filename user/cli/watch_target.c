@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "attach/target.h"
 #include "cli/watch.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -23,10 +24,10 @@ static const char *const notice_kind[] = {
 static bool first_probes(struct watch *w, uint32_t pid)
 {
 	for (int i = 0; i < w->nprobed; i++)
-		if (w->probed[i] == pid)
+		if (w->probed[i].pid == pid)
 			return false;
 	if (w->nprobed < WATCH_MAX_PROBED)
-		w->probed[w->nprobed++] = pid;
+		w->probed[w->nprobed++] = (struct probed){.pid = pid};
 	return true;
 }
 
@@ -34,7 +35,7 @@ static bool first_probes(struct watch *w, uint32_t pid)
 static bool forget_probes(struct watch *w, uint32_t pid)
 {
 	for (int i = 0; i < w->nprobed; i++)
-		if (w->probed[i] == pid) {
+		if (w->probed[i].pid == pid) {
 			w->probed[i] = w->probed[--w->nprobed];
 			return true;
 		}
@@ -66,7 +67,7 @@ void watch_target_seen(struct watch *w, uint32_t pid, const char *what)
 	struct attach_notice n = {.what = NOTICE_LIB, .ns = mono_ns(), .pid = pid};
 
 	for (int i = 0; i < w->nprobed; i++)
-		if (w->probed[i] == pid)
+		if (w->probed[i].pid == pid)
 			return;
 	snprintf(n.text, sizeof(n.text), "%s", what);
 	notice_event(w, &n);
@@ -330,9 +331,43 @@ int watch_go(struct watch *w, struct sp_err *err)
 	return rc;
 }
 
+static void tell_halt(struct watch *w, const struct probed *p)
+{
+	struct sp_event ev;
+
+	sp_event_init(&ev);
+	ev.ns = mono_ns();
+	ev.pid = ev.tid = p->pid;
+	ev.role = ROLE_TARGET;
+	snprintf(ev.kind, sizeof(ev.kind), p->halted ? "stopped" : "continued");
+	collect_inject(w->collect, &ev);
+	pr_info("pid %u: %s", p->pid,
+		p->halted ? "stopped: its rooms are not judged" : "continued");
+}
+
+/* A stopped server holds everything, and that is no fault of a room. One that is traced call by
+ * call stops all the time, and goes on. */
+static void look_for_halts(struct watch *w)
+{
+	for (int i = 0; i < w->nprobed; i++) {
+		struct probed *p = &w->probed[i];
+		uint64_t spent = 0;
+		bool halts = target_stopped((pid_t)p->pid, &spent);
+		bool halted = halts && (p->halted || (p->halts && p->spent == spent));
+
+		p->halts = halts;
+		p->spent = spent;
+		if (halted == p->halted)
+			continue;
+		p->halted = halted;
+		tell_halt(w, p);
+	}
+}
+
 void watch_targets(struct watch *w, uint64_t now_ns)
 {
 	attach_tick(w->attach);
+	look_for_halts(w);
 	if (w->o.find && now_ns >= w->next_find_ns) {
 		find_more(w);
 		w->next_find_ns = now_ns + FIND_EVERY_NS;

@@ -315,6 +315,7 @@ int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
 		return entry_only(m, r, ev);
 	l = known_life(r, ev);
 	if (!l) {
+		end_replaced(m, r, ev);
 		l = park_find(m, r, ev);
 		anew = l != NULL;
 		if (l && q != Q_NONE)
@@ -331,7 +332,6 @@ int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
 		return 0;
 	}
 	if (!l) {
-		end_replaced(m, r, ev);
 		l = life_open(m, r, p, q != Q_BOOTSTRAP || (ev->flags & EV_CUT));
 		anew = true;
 	}

@@ -133,6 +133,7 @@ struct proc {
 	uint32_t nopen, nforward;  /* open lives; of these, in their forward pass by the view */
 	uint32_t waitq_seq;        /* how many have entered the waiting queue */
 	uint8_t view;              /* enum view_state */
+	bool halted;               /* it is stopped: nothing in it can move */
 	bool proved;               /* the view has shown a life that native events had opened */
 	bool native;               /* there are native events of rooms */
 	bool boot_missing;         /* the view says that the bootstrap thread is not there */

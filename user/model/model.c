@@ -75,8 +75,27 @@ uint64_t model_next(const struct model *m)
 	return m->nheap ? m->heap[0].ns : NEVER;
 }
 
+/* Every deadline begins anew when the process goes on. */
+static int halt(struct model *m, struct proc *p, bool halted)
+{
+	int rc = 0;
+
+	if (p->halted == halted)
+		return 0;
+	p->halted = halted;
+	for (struct life *l = p->lives; l && !halted; l = l->next) {
+		l->ahead_ns = m->now;
+		if (l->stuck && l->stuck->again_ns < m->now)
+			l->stuck->again_ns = m->now;
+		if (timer_arm(m, l))
+			rc = -ENOMEM;
+	}
+	return rc;
+}
+
 static int target(struct model *m, const struct sp_event *ev)
 {
+	bool halted = !strcmp(ev->kind, "stopped");
 	bool over = !strcmp(ev->kind, "exited") || !strcmp(ev->kind, "exec");
 	struct proc *p;
 
@@ -86,6 +105,10 @@ static int target(struct model *m, const struct sp_event *ev)
 		HASH_FIND(hh, m->procs, &ev->pid, sizeof(ev->pid), p);
 		if (p)
 			proc_drop(m, p);
+	}
+	if (halted || !strcmp(ev->kind, "continued")) {
+		p = proc_get(m, ev->pid);
+		return p ? halt(m, p, halted) : -ENOMEM;
 	}
 	if (!(ev->flags & EV_GAP))
 		return 0;

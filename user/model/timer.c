@@ -60,6 +60,8 @@ uint64_t life_due(const struct model *m, const struct life *l)
 	uint64_t span = stage_span(m, l);
 	uint64_t due = span && span < NEVER - from ? from + span : NEVER;
 
+	if (l->proc->halted)
+		return NEVER;
 	if (l->seen && l->seen->ask_ns)
 		return (l->seen->ask_ns > m->blind_ns ? l->seen->ask_ns : m->blind_ns) + ASK_MAX_NS;
 	if (l->stuck)
