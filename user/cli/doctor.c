@@ -222,14 +222,19 @@ static int examine_process(struct doctor *d, const struct profile_file *pf, pid_
 	struct rows r = {.d = d};
 	int before = d->good, rc;
 
-	target_cmdline(pid, cmdline, sizeof(cmdline));
+	if (target_cmdline(pid, cmdline, sizeof(cmdline)))
+		return sp_err_set(err, SP_EXIT_NOATTACH, -ESRCH,
+				  "pid %d: no such process: find it with pgrep -f", pid);
 	p = cli_choose_profile(pf, d->profile, cmdline, err);
 	if (!p)
 		return -ENOENT;
 	printf("process %d: %.100s\n", pid, cmdline);
 	say(FINE, "profile %s of %s", p->name, pf->path);
 	rc = attach_dry_rows(p, pid, print_row, &r, err);
-	if (!rc && d->good == before)
+	if (!rc && d->good == before && !d->features.multi && !d->features.perf)
+		say(BAD, "no probe can be attached: the kernel or the rights do not allow it, see "
+			 "above");
+	else if (!rc && d->good == before)
 		say(BAD, "no probe can be attached to it now: is it the server's scheduler? "
 			 "(--find looks for one)");
 	if (!rc)

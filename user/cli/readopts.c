@@ -37,6 +37,9 @@ static error_t parse_option(int key, char *arg, struct read_opts *o)
 	case KEY_PERFETTO:
 		o->perfetto = true;
 		return 0;
+	case KEY_OPEN:
+		o->open = true;
+		return 0;
 	case KEY_STUCK_ONLY:
 		o->stuck = true;
 		return 0;

@@ -8,13 +8,13 @@
 
 #define READ_DEFAULT_FILE "silentpin.db"
 
-enum { KEY_PID = 0x200, KEY_LIFE, KEY_JSON, KEY_PERFETTO, KEY_STUCK_ONLY, KEY_MIN };
+enum { KEY_PID = 0x200, KEY_LIFE, KEY_JSON, KEY_PERFETTO, KEY_STUCK_ONLY, KEY_OPEN, KEY_MIN };
 
 struct read_opts {
 	const char *file;
 	const char *room; /* NULL: not given */
 	uint32_t pid, life;
-	bool json, perfetto, stuck;
+	bool json, perfetto, stuck, open;
 	enum sp_confidence min; /* CONF_NONE: not given */
 };
 

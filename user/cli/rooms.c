@@ -14,6 +14,7 @@ static const struct argp_option options[] = {
 	READ_OPT_INPUT,
 	{"stuck", KEY_STUCK_ONLY, NULL, 0, "Only rooms that are stuck (exit code 3: there is one)",
 	 1},
+	{"open", KEY_OPEN, NULL, 0, "Only rooms that have not ended", 1},
 	{"json", KEY_JSON, NULL, 0, "One JSON object a line, with the columns of the view `rooms`",
 	 1},
 	{"min-confidence", KEY_MIN, "LEVEL", 0,
@@ -82,7 +83,7 @@ static bool on_life(void *ctx, const struct rec_life *l)
 	ls->open += !l->ended_ns;
 	ls->stuck += stuck;
 	ls->claimed += stuck && l->verdict.confidence >= min;
-	if (ls->o->stuck && !stuck)
+	if ((ls->o->stuck && !stuck) || (ls->o->open && l->ended_ns))
 		return true;
 	if (ls->o->json)
 		print_json(l);

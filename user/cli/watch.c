@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/watch.h"
 #include "util/caps.h"
+#include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -178,6 +179,21 @@ static bool foreign_folder(const char *path)
 	return !stat(folder, &st) && st.st_uid != geteuid();
 }
 
+/* A watch that ends before anything could be overdue. */
+static void warn_short(const struct watch *w)
+{
+	static const enum sp_stage stages[] = {STAGE_INFLIGHT, STAGE_READY, STAGE_BOOTSTRAP};
+	uint64_t shortest = UINT64_MAX;
+
+	for (size_t i = 0; i < ARRAY_SIZE(stages); i++)
+		if (w->o.stage_ns[stages[i]] && w->o.stage_ns[stages[i]] < shortest)
+			shortest = w->o.stage_ns[stages[i]];
+	if (w->o.for_ns && shortest != UINT64_MAX && w->o.for_ns <= shortest)
+		pr_warn("--for %.1f s: no room is told before it has stood still for %.1f s: watch "
+			"longer, or say --stuck-after",
+			(double)w->o.for_ns / 1e9, (double)shortest / 1e9);
+}
+
 static int start(struct watch *w, const char *options, struct sp_err *err)
 {
 	static const struct collect_ops cops = {.event = on_event, .process = on_process};
@@ -211,7 +227,10 @@ static int start(struct watch *w, const char *options, struct sp_err *err)
 		return rc;
 	watch_python_started(w->python);
 	if (w->native_err.text[0])
-		pr_warn("%s: no probes: only the server's own view is watched", w->native_err.text);
+		pr_warn("%s: no probes%s", w->native_err.text,
+			watch_python_readers(w->python) ? ": only the server's own view is watched"
+							: "");
+	warn_short(w);
 	rc = caps_keep_needed(attach_backend_used(w->attach) == BACKEND_PERF,
 			      foreign_folder(w->o.output));
 	if (rc)
@@ -352,6 +371,7 @@ static int loop(struct watch *w)
 static int finish(struct watch *w)
 {
 	uint64_t counters[SP_C_MAX];
+	struct model_stats ms;
 	uint64_t end_ns;
 	size_t stuck;
 
@@ -372,11 +392,17 @@ static int finish(struct watch *w)
 		store_close(w->store, end_ns);
 		w->store = NULL;
 	}
-	pr_info("watched %.1f s: %srooms ended: %lu done, %lu failed; %zu stuck",
+	model_stats(w->model, &ms);
+	pr_info("watched %.1f s: %srooms ended: %lu done, %lu failed; %zu open; %zu stuck",
 		(double)(end_ns - w->start_ns) / 1e9,
 		w->saw_target ? "" : "no probe was ever in place; ", w->ended_done, w->ended_failed,
-		stuck);
-	return stuck ? SP_EXIT_STUCK : SP_EXIT_OK;
+		ms.open_lives, stuck);
+	if (stuck)
+		return SP_EXIT_STUCK;
+	/* servers were found, and none of them could be watched */
+	if (!w->saw_target && (w->refused || (w->native_err.text[0] && w->o.npids)))
+		return SP_EXIT_NOATTACH;
+	return SP_EXIT_OK;
 }
 
 int cmd_watch(int argc, char **argv)

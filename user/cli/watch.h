@@ -57,7 +57,8 @@ struct watch {
 	} probed[WATCH_MAX_PROBED]; /* with a probe in place, or whose state is read */
 	int nprobed;
 	uint64_t ended_done, ended_failed;
-	bool saw_target; /* a probe was in place once */
+	bool saw_target; /* a probe was in place once, or a process's state was read */
+	bool refused;    /* a match of --find could not be attached */
 };
 
 /* Choose the profile (by name, by the first target's command line, or the only one). */

@@ -19,7 +19,7 @@
 /* So many unstable rounds in a row, and the model is told to judge without. */
 #define UNSTABLE_ROUNDS 4
 /* Stacks of one process are read once for alerts that come together. */
-#define STACKS_FRESH_NS (1 * NS_PER_SEC)
+#define STACKS_FRESH_NS (100 * NS_PER_MS)
 /* At most this share of the time goes into one process's snapshots: 1 in so many. */
 #define DUTY 10
 
@@ -129,6 +129,7 @@ static int try_open(struct watch_python *wp, struct proc_view *p, uint64_t now, 
 			pyreader_version(p->reader), (double)wp->w->o.python_every_ns / 1e6);
 		p->retry_ns = 0;
 		p->due_ns = now;
+		p->told = false;
 		watch_target_seen(wp->w, p->pid, "the server's own view");
 		return 0;
 	}
@@ -144,32 +145,31 @@ static int try_open(struct watch_python *wp, struct proc_view *p, uint64_t now, 
 		else if (!p->told)
 			p->why = strdup(err->text);
 		p->told = true;
-	} else {
+	} else if (!p->told) {
 		pr_debug("%s", err->text);
+		p->told = true;
 	}
 	return rc;
 }
 
-bool watch_python_add(struct watch_python *wp, uint32_t pid, struct sp_err *err)
+int watch_python_add(struct watch_python *wp, uint32_t pid, struct sp_err *err)
 {
 	struct proc_view *p = wp ? find(wp, pid) : NULL;
 
-	if (!wp)
-		return false;
-	if (p)
-		return p->reader != NULL;
+	if (!wp || p)
+		return 0;
 	p = calloc(1, sizeof(*p));
 	if (p)
 		p->view = pyview_new(wp->w->profile, pid);
 	if (!p || !p->view) {
 		free(p);
-		pr_warn("pid %u: out of memory: its Python state is not read", pid);
-		return false;
+		return sp_err_set(err, SP_EXIT_FAIL, -ENOMEM,
+				  "pid %u: out of memory: its Python state is not read", pid);
 	}
 	p->pid = pid;
 	p->next = wp->first;
 	wp->first = p;
-	return !try_open(wp, p, mono_ns(), err);
+	return try_open(wp, p, mono_ns(), err);
 }
 
 void watch_python_started(struct watch_python *wp)

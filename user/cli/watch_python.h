@@ -24,8 +24,9 @@ struct watch_python;
 /* NULL: the profile has no python: section, or out of memory. */
 struct watch_python *watch_python_new(struct watch *w);
 void watch_python_free(struct watch_python *wp);
-/* Look at pid from now on. True: it is read already; false: not yet, or never (err says why). */
-bool watch_python_add(struct watch_python *wp, uint32_t pid, struct sp_err *err);
+/* Look at pid from now on. 0: it is read already, or wp is NULL; else -errno, err says why: -EPERM
+ * and -ENOTSUP for ever (and it is told), others perhaps only not yet. */
+int watch_python_add(struct watch_python *wp, uint32_t pid, struct sp_err *err);
 /* Watching goes on: what could not be read may be told now. Before, one error line says it all. */
 void watch_python_started(struct watch_python *wp);
 void watch_python_drop(struct watch_python *wp, uint32_t pid);

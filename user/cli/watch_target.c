@@ -77,8 +77,37 @@ void watch_target_seen(struct watch *w, uint32_t pid, const char *what)
 static void look_at_python(struct watch *w, uint32_t pid)
 {
 	struct sp_err err = {0};
+	int rc = watch_python_add(w->python, pid, &err);
 
-	watch_python_add(w->python, pid, &err);
+	/* what somebody named should have one; of children and finds it is normal */
+	for (int i = 0; i < w->o.npids && rc && !w->o.find; i++)
+		if ((uint32_t)w->o.pids[i] == pid && rc != -EPERM && rc != -ENOTSUP)
+			pr_info("%s: the server's own view is not read", err.text);
+}
+
+struct missing {
+	uint32_t pid;
+	int n;
+};
+
+static void count_missing(void *ctx, const struct attach_row *row)
+{
+	struct missing *m = ctx;
+
+	m->n += row->pid == m->pid && row->required && !row->ok;
+}
+
+static void say_attached(const struct watch *w, const struct attach_notice *n)
+{
+	struct missing m = {.pid = n->pid};
+
+	pr_info("pid %u: %d probes in place: %s", n->pid, n->n, n->text);
+	attach_rows(w->attach, count_missing, &m);
+	if (m.n)
+		pr_info("pid %u: %d probes that the profile requires are not: silentpin doctor -p "
+			"%u "
+			"says why",
+			n->pid, m.n, n->pid);
 }
 
 static void on_notice(void *ctx, const struct attach_notice *n)
@@ -92,7 +121,7 @@ static void on_notice(void *ctx, const struct attach_notice *n)
 			pr_debug("pid %u: watched, no probe in place yet", n->pid);
 			return;
 		}
-		pr_info("pid %u: %d probes in place: %s", n->pid, n->n, n->text);
+		say_attached(w, n);
 		break;
 	case NOTICE_LIB:
 		pr_info("pid %u: probes in place in %s%s", n->pid, n->text,
@@ -247,12 +276,15 @@ static void find_more(struct watch *w)
 	w->o.npids = kept;
 	for (int i = 0; i < n && w->o.npids < WATCH_MAX_PIDS; i++) {
 		struct sp_err err = {0};
+		int rc;
 
 		if (!is_new_match(w, found[i]))
 			continue;
 		w->o.pids[w->o.npids++] = found[i];
-		if (attach_add(w->attach, found[i], &err) < 0)
+		rc = attach_add(w->attach, found[i], &err);
+		if (rc < 0)
 			pr_warn("%s", err.text);
+		w->refused |= rc < 0;
 	}
 }
 
