@@ -224,7 +224,7 @@ static int examine_process(struct doctor *d, const struct profile_file *pf, pid_
 
 	if (target_cmdline(pid, cmdline, sizeof(cmdline)))
 		return sp_err_set(err, SP_EXIT_NOATTACH, -ESRCH,
-				  "pid %d: no such process: find it with pgrep -f", pid);
+				  "process %d: does not exist: check the pid (ps -e)", pid);
 	p = cli_choose_profile(pf, d->profile, cmdline, err);
 	if (!p)
 		return -ENOENT;
