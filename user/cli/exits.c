@@ -50,6 +50,7 @@ int exits_feed(struct exits *x, struct model *m, const struct sp_event *ev, enum
 
 	if (ends) {
 		model_advance(m, ev->ns); /* deadlines up to the very end */
+		model_answer(m, ev->pid);
 		before = model_stuck(m, min);
 	}
 	rc = model_event(m, ev);

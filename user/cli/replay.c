@@ -153,7 +153,9 @@ static bool on_event(void *ctx, const struct sp_event *recorded, uint32_t life_n
 	if (rp->given && ev.probe >= 0)
 		ev.probe = ev.probe < SP_MAX_PROBES ? rp->probe_map[ev.probe] : -1;
 	rp->events++;
-	rp->rc = exits_feed(&rp->exits, rp->model, &ev, rp->min);
+	rp->rc = model_number(rp->model, ev.pid, ev.room, life_no);
+	if (!rp->rc)
+		rp->rc = exits_feed(&rp->exits, rp->model, &ev, rp->min);
 	return !rp->rc && !ferror(stdout);
 }
 
@@ -219,6 +221,7 @@ static int run(struct replay *rp, struct sp_err *err)
 		return cli_fail(err);
 	}
 	model_advance(rp->model, s->end_ns);
+	model_answer(rp->model, 0);
 	stuck = exits_stuck(&rp->exits, rp->model, rp->min);
 	pr_debug("%s: %" PRIu64 " events, %zu rooms stuck", rp->file, rp->events, stuck);
 	return stuck ? SP_EXIT_STUCK : SP_EXIT_OK;

@@ -127,6 +127,7 @@ struct proc {
 	uint64_t control_heard_ns; /* last control message without a room */
 	struct seen *waits;        /* lives that wait for the next look, in order of asking */
 	struct flow waitq;         /* the server's waiting queue: who has left it */
+	uint64_t ok_ns;            /* the last round that was good and was told */
 	uint64_t loop_ns;          /* the server was last seen to move a request then */
 	uint64_t lag_ns;           /* how late its moves are seen */
 	uint64_t forward_ns;       /* the latest of its forward passes began then */

@@ -200,6 +200,15 @@ int model_event(struct model *m, const struct sp_event *ev)
 	return rc;
 }
 
+int model_number(struct model *m, uint32_t pid, const char *room, uint32_t n)
+{
+	struct room *r = n > 1 ? room_get(m, pid, room) : NULL;
+
+	if (r && r->nlives < n - 1)
+		r->nlives = n - 1;
+	return r || n <= 1 ? 0 : -ENOMEM;
+}
+
 void model_each(struct model *m, bool (*fn)(void *ctx, const struct model_life *l), void *ctx)
 {
 	struct model_life v;

@@ -135,8 +135,8 @@ struct model_ops {
 	 * seen again, life_changed comes with the same pid, room, number and id, *user NULL. */
 	void (*life_ended)(void *ctx, const struct model_life *l);
 	/* An event was given to a life (l NULL: to none). Called once for each model_event, before
-	 * the alerts and the end that it causes; not for a ROLE_VIEW that changed nothing (a replay
-	 * does well without it). May be NULL. */
+	 * the alerts and the end that it causes; of the ROLE_VIEW events that changed nothing only
+	 * for one in two seconds, for replays with other deadlines. May be NULL. */
 	void (*event_taken)(void *ctx, const struct sp_event *ev, const struct model_life *l);
 	/* When was op of pid last polled, by which thread, with what answer? false: unknown.
 	 * Evidence only: never changes cause or confidence (a replay has no answer). May be NULL.
@@ -159,6 +159,9 @@ void model_free(struct model *m);
 /* Give it one event. Also handles ROLE_THREAD, ROLE_TARGET, ROLE_LOSS, ROLE_STALL, ROLE_VIEW. An
  * event older than the model's time is taken at the model's time. 0 or -ENOMEM. */
 int model_event(struct model *m, const struct sp_event *ev);
+/* Before an event that a recording gives to the n-th life of its room: lives that are not in it
+ * have their numbers all the same. 0 or -ENOMEM. */
+int model_number(struct model *m, uint32_t pid, const char *room, uint32_t n);
 /* Fire all deadlines <= now_ns. */
 void model_advance(struct model *m, uint64_t now_ns);
 /* The next deadline, UINT64_MAX when none. */
@@ -166,6 +169,10 @@ uint64_t model_next(const struct model *m);
 /* Overdue lives that wait for the next look at their process (ROLE_VIEW) before they are judged:
  * 0, none. Take a snapshot soon when there are any. */
 size_t model_asks(const struct model *m);
+/* No look will come any more (the end of a process, of a watch or of a recording): overdue lives of
+ * pid (0: of all) that wait for one are judged by what is known, never with certainty. Call it
+ * after model_advance. */
+void model_answer(struct model *m, uint32_t pid);
 /* Open lives of one process. */
 size_t model_open_lives(const struct model *m, uint32_t pid);
 /* Visit the open lives (order unspecified). Stops when fn returns false. */

@@ -12,6 +12,8 @@
 /* A deadline that no look has answered for so long is judged without one. Snapshots come twice a
  * second. */
 #define ASK_MAX_NS (10 * NS_S)
+/* Of rounds without an effect one is told so often: what a replay with other deadlines rests on. */
+#define OK_MAX_NS (2 * NS_S)
 /* Rounds that must not list a life, one after the other, before it is taken for released. */
 #define GONE_ROUNDS 2
 /* Ends concluded from the view can be taken back for so long. */

@@ -181,13 +181,20 @@ static void note_lag(struct proc *p, const struct sp_event *ev)
 		p->lag_ns = 2 * (ev->ns - began);
 }
 
+/* A replay may ask at other moments than this run does, and finds only what was taken. */
+static bool due(const struct model *m, const struct proc *p)
+{
+	return p->nopen && m->now - p->ok_ns >= OK_MAX_NS;
+}
+
 static void ok(struct model *m, struct proc *p, const struct sp_event *ev)
 {
 	bool back = p->view != VIEW_OK;
 	struct seen *next;
 
-	if (back || concerns(p, ev, true)) {
+	if (back || due(m, p) || concerns(p, ev, true)) {
 		tell_taken(m, ev, NULL);
+		p->ok_ns = m->now;
 		note_lag(p, ev);
 	}
 	p->view = VIEW_OK;
@@ -209,6 +216,30 @@ static void no_answer(struct model *m, struct proc *p, const struct sp_event *ev
 		if (asked_before(s, ev))
 			judge(m, s->life);
 	}
+}
+
+/* Nobody will look. What is stuck already has been judged by better facts. */
+static void give_up(struct model *m, struct proc *p)
+{
+	struct seen *next;
+
+	for (struct seen *s = p->waits; s; s = next) {
+		next = s->next;
+		if (!s->asks || s->life->stuck)
+			continue;
+		/* as when no look comes in time, see life_overdue */
+		if (p->view == VIEW_OK)
+			p->view = VIEW_UNSTABLE;
+		judge(m, s->life);
+	}
+}
+
+void model_answer(struct model *m, uint32_t pid)
+{
+	for (struct proc *p = m->procs; p; p = p->hh.next)
+		if (!pid || p->pid == pid)
+			give_up(m, p);
+	doubt_trim(m);
 }
 
 static void unstable(struct model *m, struct proc *p, const struct sp_event *ev)

@@ -125,6 +125,21 @@ void ended_add(struct ended_lives **t, const struct life_ref *ref, const struct 
 bool ended_take(struct ended_lives **t, struct life_ref *ref, const struct model_life *l);
 void ended_free(struct ended_lives **t);
 
+/* loose.c: events of no life, when not everything is recorded. */
+struct loose {
+	struct loose_thread *threads;
+	uint64_t every_ns; /* how often a thread's place is kept */
+};
+void loose_init(struct loose *s, const uint64_t stage_ns[SP_STAGE_MAX]);
+bool loose_wanted(const struct sp_event *ev);
+/* It tells which room a thread is at, and is kept for the sake of others than that room's life l.
+ */
+bool loose_place(const struct sp_event *ev, const struct model_life *l);
+/* An event was taken, as number seq if it may be given up later (else 0). Returns the number of one
+ * that may be given up now, 0: none. */
+uint64_t loose_note(struct loose *s, const struct sp_event *ev, uint64_t now_ns, uint64_t seq);
+void loose_free(struct loose *s);
+
 /* verdict.c */
 char *verdict_json(const struct model_verdict *v); /* malloc'ed */
 int verdict_parse(const char *json, struct model_verdict *v);

@@ -30,6 +30,7 @@ struct store {
 	struct batch *front;
 	struct life_ref *open; /* of all open lives */
 	struct ended_lives *ended;
+	struct loose loose;
 	uint64_t clock_ns; /* how far the model has come, as far as is known here */
 	uint64_t next_seq, next_life, next_alert;
 	uint64_t events, lost, handed_ns /* model time of the last batch */;
@@ -64,6 +65,7 @@ int store_open(const struct store_cfg *cfg, struct store **out, struct sp_err *e
 		return rc;
 	}
 	s->record_all = cfg->record_all;
+	loose_init(&s->loose, cfg->stage_ns);
 	s->next_seq = s->w.first_seq;
 	s->next_life = s->w.first_life;
 	s->next_alert = s->w.first_alert;
@@ -237,39 +239,21 @@ static struct life_row *snapshot(struct store *s, struct life_ref *ref, const st
 	return row;
 }
 
-/* Roles worth keeping without a life when only unhealthy lives are kept. The others (operations
- * that outlive their room, polls of a queue) come with every healthy room. */
-static bool matters_alone(const struct sp_event *ev)
+void store_event(struct store *s, const struct sp_event *ev, const struct model_life *given)
 {
-	switch (ev->role) {
-	case ROLE_ABORT:
-	case ROLE_REGISTER:
-	case ROLE_PEER:
-	case ROLE_TARGET:
-	case ROLE_LOSS:
-	case ROLE_STALL:
-	case ROLE_VIEW:
-		return true;
-	case ROLE_THREAD: /* which room a worker is at comes several times a second */
-		return strcmp(ev->kind, "at") != 0;
-	default:
-		return false;
-	}
-}
-
-void store_event(struct store *s, const struct sp_event *ev, const struct model_life *l)
-{
+	bool place = !s->record_all && loose_place(ev, given);
+	const struct model_life *l = place ? NULL : given;
 	struct life_ref *ref = l ? ref_of(s, l) : NULL;
 	const char *room = ev->room;
-	uint64_t seq;
+	uint64_t seq, spare;
 
 	s->events++;
 	/* an event that comes late is taken at the model's time: so must a replay */
 	if (ev->ns > s->clock_ns)
 		s->clock_ns = ev->ns;
-	if (l && l->last_ns > s->clock_ns)
-		s->clock_ns = l->last_ns;
-	if (!l && !s->record_all && !matters_alone(ev))
+	if (given && given->last_ns > s->clock_ns)
+		s->clock_ns = given->last_ns;
+	if (!l && !s->record_all && !loose_wanted(ev))
 		return;
 	if (s->front->bytes > BATCH_BYTES)
 		relieve(s);
@@ -279,6 +263,9 @@ void store_event(struct store *s, const struct sp_event *ev, const struct model_
 		return;
 	}
 	seq = s->next_seq++;
+	spare = s->record_all ? 0 : loose_note(&s->loose, ev, s->clock_ns, place ? seq : 0);
+	if (spare)
+		batch_unwant(s->front, spare);
 	if (!ref)
 		return;
 	if (!ref->again)
@@ -460,6 +447,7 @@ void store_close(struct store *s, uint64_t now_ns)
 	while (s->open)
 		forget(s, s->open);
 	ended_free(&s->ended);
+	loose_free(&s->loose);
 	if (now_ns > s->clock_ns)
 		s->clock_ns = now_ns;
 	s->front->end = true;
