@@ -49,6 +49,14 @@ static inline void held_at(struct rig *r, double t, struct seen_as s)
 }
 #define held(r, t, ...) held_at(r, t, (struct seen_as){__VA_ARGS__})
 
+/* a whole life of a room, by native events alone */
+static inline void native_room(struct rig *r, double t, const char *room)
+{
+	announce(r, t, room, "A", 1);
+	kv_done(r, t + 0.1, W1, 0xa0, room, 0, 1);
+	aux_done(r, t + 0.2, W1, 0xa1, room);
+}
+
 /* in a queue, with a rid made of the room */
 static inline void listed(struct rig *r, double t, const char *room, const char *queue,
 			  int64_t code)
@@ -58,6 +66,11 @@ static inline void listed(struct rig *r, double t, const char *room, const char 
 	snprintf(rid, sizeof(rid), "r-%s", room);
 	held(r, t, .room = room, .rid = rid, .op = 0x5000 + (uint64_t)atoi(room), .kind = queue,
 	     .code = code);
+}
+
+static inline void in_forward(struct rig *r, double t, const char *room, int64_t code)
+{
+	listed(r, t, room, "", code);
 }
 
 static inline void entry(struct rig *r, double t, const char *room, int64_t code)
@@ -74,6 +87,11 @@ static inline void let_go_of(struct rig *r, double t, const char *room, const ch
 	ev.op = op;
 	ev.flags = EV_INFERRED;
 	feed(r, &ev);
+}
+
+static inline void released(struct rig *r, double t, const char *room, const char *rid)
+{
+	let_go_of(r, t, room, rid, 0);
 }
 
 static inline void let_go(struct rig *r, double t, const char *room)
