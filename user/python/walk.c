@@ -91,6 +91,10 @@ static int step_into(struct pybatch *b, bool entries, bool outermost, struct pye
 		err = no_such(err);
 		if (err == -E2BIG && !pybatch_fatal(b, err)) /* over the cap: never whole */
 			err = -EAGAIN;
+		/* a list that was given up and is filled anew has another length by then: it is
+		 * looked at together with the way to it, which may lead to it once more */
+		if (!err)
+			err = pybatch_log(b, 0, v->e[i].elem + PY_OB_SIZE, n);
 		if (!err)
 			err = append(&to, &v->e[i], item, entry, n, outermost);
 	}
