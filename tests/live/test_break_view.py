@@ -197,6 +197,24 @@ class Retry(ScenarioCase):
             self.assertEqual({a["life"] for a in watch.stuck()}, {2}, watch.alerts)
 
 
+class Spinning(ScenarioCase):
+    def test_lists_made_anew_in_every_turn(self):
+        """An idle main loop that never sleeps makes its lists anew a hundred thousand times a second, at the same few
+        addresses: rooms in bootstrap are not lost sight of, and told."""
+        with Node(loop="normal", idle_sleep=0.0) as node:
+            rooms = [node.room() for _ in range(6)]
+            node.post(rooms, 16)
+            node.wait(lambda s: len(s["delayed"]) == 6, "all in bootstrap")
+            with sp.Watch("-p", node.pid, "--only", "python", "--python-every", "50ms", "--record", "all", *DEADLINES) as watch:
+                for room in rooms:
+                    self.assertEqual(watch.wait_stuck(room)["cause"], "decode-absent")
+                watch.stop()
+                with sqlite3.connect(f"file:{watch.db}?mode=ro", uri=True) as db:
+                    queues = {kind for kind, in db.execute("SELECT kind FROM event WHERE rid IS NOT NULL")}
+            self.assertEqual(queues, {"bootstrap"})
+            self.assertEqual(watch.of_type("recovered"), [])
+
+
 class Forked(ScenarioCase):
     def test_the_child_is_read_not_its_parent(self):
         """A scheduler that its parent forks out of an event loop: the parent's objects are still there, in an outer
