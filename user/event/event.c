@@ -184,6 +184,8 @@ static void say_held(struct words *w, const struct sp_event *ev)
 		say(w, "thread %u at work on it", ev->tid);
 	else if (ev->flags & EV_ORPHAN)
 		say(w, "waits for a thread that does not exist");
+	else if (ev->flags & EV_WAITS)
+		say(w, "waits for a thread");
 	else if (ev->tid)
 		say(w, "waits for thread %u", ev->tid);
 }

@@ -28,13 +28,16 @@ enum sp_role {
 	ROLE_CALL,
 	ROLE_PEER,
 	ROLE_THREAD, /* kind "": its exit; at: it works on room now ("": on none); missing, found: a
-			thread that the server cannot do without (note: its function) */
+			thread that the server cannot do without (note: its function); unsure,
+			sure: whether all workers are known, and so what no thread is at (note:
+			why not) */
 	/* facts about the watch itself; they carry no room */
 	ROLE_TARGET, /* attached, exited, exec, lib: see kind */
 	ROLE_LOSS,   /* events were lost: count in code, cause in kind */
 	ROLE_STALL,  /* the watcher itself did not run: from ns on, for code ns */
 	ROLE_VIEW,   /* the server's own state was read: kind ok (code: ns of the snapshot before,
-			which agrees), unstable or lost (code -errno, note why) */
+			which agrees), unstable or lost (code -errno, note why); fits: the status
+			table is one of the rooms of that queue (note) */
 	ROLE_MAX,
 };
 
@@ -50,13 +53,14 @@ enum sp_stage {
 
 enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
 
-#define EV_CUT      1  /* the message began before the attach */
-#define EV_NODATA   2  /* announce: this peer takes no data (dummy rank) */
-#define EV_CREATED  4  /* post: created, not posted yet; a negative code is a failed creation */
-#define EV_GAP      8  /* target: what ran before this moment was not seen */
-#define EV_INFERRED 16 /* release: concluded from absence; the same rid seen again continues it */
-#define EV_AT       32 /* held: thread tid is at work on it */
-#define EV_ORPHAN   64 /* held: it waits for a worker thread that does not exist */
+#define EV_CUT      1   /* the message began before the attach */
+#define EV_NODATA   2   /* announce: this peer takes no data (dummy rank) */
+#define EV_CREATED  4   /* post: created, not posted yet; a negative code is a failed creation */
+#define EV_GAP      8   /* target: what ran before this moment was not seen */
+#define EV_INFERRED 16  /* release: concluded from absence; the same rid seen again continues it */
+#define EV_AT       32  /* held: thread tid is at work on it */
+#define EV_ORPHAN   64  /* held: it waits for a worker thread that does not exist */
+#define EV_WAITS    128 /* held: it waits for a worker thread, and for which one is not known */
 
 /* held: code, the room's value in the server's status table */
 #define HELD_NO_ENTRY (-1)      /* the table has none */

@@ -62,6 +62,11 @@ static void say_thread(struct scene *s)
 		    "what is to be sent waits in a queue that no thread serves, since "
 		    "+%.1f s",
 		    scene_at(s, v->tid_ns));
+	else if (v->queued)
+		say(s, false,
+		    "what is to be sent waits for a thread since +%.1f s; which one "
+		    "serves its queue is not known",
+		    scene_at(s, v->tid_ns));
 	else if (v->cut_off)
 		say(s, false, "the thread that was at work on it has exited at +%.1f s",
 		    scene_at(s, v->tid_ns));
@@ -73,6 +78,22 @@ static void say_thread(struct scene *s)
 	else if (seen_in(s->l, Q_INFLIGHT) && seen_idle(s->m, s->l))
 		say(s, s->c->cause == CAUSE_TRANSFER_STALLED,
 		    "no thread is at work on it, and nothing of it waits for one");
+}
+
+/* What takes the certainty away: perhaps the profile has slipped, not the server. */
+static void say_slip(struct scene *s)
+{
+	const struct proc *p = s->l->proc;
+	const struct seen *v = s->l->seen;
+
+	if (!seen_in(s->l, Q_INFLIGHT))
+		return;
+	if (s->c->cause == CAUSE_STATUS_LOST && seen_other_table(s->m, s->l))
+		say(s, true,
+		    "no room of that queue has been in the status table, which has "
+		    "others: perhaps they are not the same kind of room");
+	else if (p->unsure && !v->tid && !v->at && !v->orphan && !v->queued)
+		say(s, true, "whether a thread is at work on it is not known: %s", p->unsure_why);
 }
 
 static void say_counts(struct scene *s)
@@ -146,10 +167,12 @@ void evidence_view(struct scene *s)
 		say_rank(s);
 		if (s->c->cause == CAUSE_STATUS_LOST || s->c->cause == CAUSE_DONE_NOT_RELEASED) {
 			say_where(s);
+			say_slip(s);
 			say_thread(s);
 		} else {
 			say_boot(s);
 			say_thread(s);
+			say_slip(s);
 			say_counts(s);
 			say_where(s);
 		}

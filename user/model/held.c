@@ -100,16 +100,31 @@ static bool note_code(struct model *m, struct seen *s, int64_t code)
 static void note_thread(struct model *m, struct seen *s, const struct sp_event *ev)
 {
 	uint32_t tid = ev->tid == ev->pid ? 0 : ev->tid; /* the main thread is no worker */
-	bool at = ev->flags & EV_AT, orphan = ev->flags & EV_ORPHAN;
+	bool at = ev->flags & EV_AT, orphan = ev->flags & EV_ORPHAN, queued = ev->flags & EV_WAITS;
 
 	if (tid || at)
 		s->cut_off = false;
-	if (s->tid == tid && s->at == at && s->orphan == orphan)
+	if (s->tid == tid && s->at == at && s->orphan == orphan && s->queued == queued)
 		return;
 	s->tid = tid;
 	s->at = at;
 	s->orphan = orphan;
+	s->queued = queued;
 	s->tid_ns = m->now;
+}
+
+/* What shows that the rooms of a queue are those of the status table: an entry of one of them, or
+ * one that it had in an earlier queue. */
+static void note_table(struct proc *p, struct seen *s, enum queue q, int64_t code)
+{
+	bool before = p->with_entry >> q & 1;
+
+	if (code != HELD_UNKNOWN && code != HELD_NO_ENTRY)
+		s->had_entry = true;
+	if (!s->had_entry || before)
+		return;
+	p->with_entry |= (uint8_t)(1 << q);
+	p->rejudge |= q == Q_INFLIGHT;
 }
 
 static void note_forward(const struct model *m, struct proc *p, struct seen *s, bool forward)
@@ -221,6 +236,7 @@ static int held(struct model *m, struct life *l, const struct sp_event *ev, bool
 		s->op = ev->op;
 	l->arrived = true;
 	note_entry(l->room, ev->code);
+	note_table(l->proc, s, q, ev->code);
 	moved |= note_code(m, s, ev->code);
 	moved |= note_queue(m, l, q, ev);
 	moved |= grown(&s->announced, ev->chunk);
@@ -253,6 +269,7 @@ static void entry_of(struct model *m, struct life *l, const struct sp_event *ev)
 		return;
 	if (l->stuck)
 		stall_prepare(m, l);
+	note_table(l->proc, s, Q_NONE, ev->code);
 	/* its disappearance tells an end, not that the room moves */
 	if (note_code(m, s, ev->code) && ev->code != HELD_NO_ENTRY)
 		progress(m, l, ev);

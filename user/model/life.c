@@ -309,7 +309,7 @@ static void forget_seen(struct model *m, struct life *l)
 	if (s->listed && s->queue == Q_WAITING)
 		flow_push(m, &l->proc->waitq, s->waitq, m->now);
 	l->proc->nforward -= s->forward;
-	s->listed = s->forward = s->at = s->orphan = false;
+	s->listed = s->forward = s->at = s->orphan = s->queued = false;
 	s->tid = 0;
 }
 

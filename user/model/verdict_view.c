@@ -100,12 +100,12 @@ static bool behind(struct view *v)
 	return set(v, CAUSE_QUEUED_BEHIND, CONF_CERTAIN, behind_pin(v, worker_moved(w)));
 }
 
-/* In the backlog of a thread that moves, or of which nothing is known. */
+/* In the backlog of a thread that moves, or of which nothing is known, not even which it is. */
 static bool queued(struct view *v)
 {
 	const struct worker *w = seen_worker(v->m, v->l);
 
-	if (!v->s->tid || v->s->at)
+	if ((!v->s->tid && !v->s->queued) || v->s->at)
 		return false;
 	if (w)
 		find_culprit(v, w);
@@ -140,7 +140,8 @@ static bool no_reply(struct view *v)
 
 static bool no_entry(struct view *v)
 {
-	return v->s->code == HELD_NO_ENTRY && set(v, CAUSE_STATUS_LOST, CONF_CERTAIN, 1);
+	return v->s->code == HELD_NO_ENTRY &&
+	       set(v, CAUSE_STATUS_LOST, certain_if(!seen_other_table(v->m, v->l)), 1);
 }
 
 static bool reused(struct view *v)

@@ -189,9 +189,10 @@ static bool due(const struct model *m, const struct proc *p)
 
 static void ok(struct model *m, struct proc *p, const struct sp_event *ev)
 {
-	bool back = p->view != VIEW_OK;
+	bool back = p->view != VIEW_OK || p->rejudge;
 	struct seen *next;
 
+	p->rejudge = false;
 	if (back || due(m, p) || concerns(p, ev, true)) {
 		tell_taken(m, ev, NULL);
 		p->ok_ns = m->now;
@@ -259,7 +260,7 @@ static void forget_facts(struct model *m, struct proc *p)
 
 		if (!s)
 			continue;
-		s->listed = s->forward = s->at = s->orphan = false;
+		s->listed = s->forward = s->at = s->orphan = s->queued = false;
 		s->tid = 0;
 		s->lost = true;
 	}
@@ -301,6 +302,13 @@ static void lost(struct model *m, struct proc *p, const struct sp_event *ev)
 	no_answer(m, p, ev);
 }
 
+static void fits(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	tell_taken(m, ev, NULL);
+	p->with_entry |= (uint8_t)(1 << queue_of(ev->note));
+	p->rejudge = true;
+}
+
 int view_event(struct model *m, const struct sp_event *ev)
 {
 	struct proc *p = proc_get(m, ev->pid);
@@ -313,6 +321,8 @@ int view_event(struct model *m, const struct sp_event *ev)
 		unstable(m, p, ev);
 	else if (!strcmp(ev->kind, "lost"))
 		lost(m, p, ev);
+	else if (!strcmp(ev->kind, "fits"))
+		fits(m, p, ev);
 	else
 		tell_taken(m, ev, NULL);
 	return 0;

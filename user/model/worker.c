@@ -4,6 +4,7 @@
  * operation is in progress it can serve nobody else, whoever's operation that is.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "model/seen.h"
@@ -326,12 +327,22 @@ static void thread_found(struct model *m, struct proc *p, const struct sp_event 
 		p->boot_tid = ev->tid;
 }
 
+/* Whether what no thread is seen at is what no thread is at. */
+static void workers_known(struct model *m, struct proc *p, const struct sp_event *ev, bool sure)
+{
+	tell_taken(m, ev, NULL);
+	p->rejudge |= p->unsure && sure;
+	p->unsure = !sure;
+	snprintf(p->unsure_why, sizeof(p->unsure_why), "%s", ev->note);
+}
+
 int thread_event(struct model *m, const struct sp_event *ev)
 {
 	bool at = !strcmp(ev->kind, "at"), missing = !strcmp(ev->kind, "missing");
+	bool sure = !strcmp(ev->kind, "sure"), unsure = !strcmp(ev->kind, "unsure");
 	struct proc *p;
 
-	if (!at && !missing && strcmp(ev->kind, "found") != 0) {
+	if (!at && !missing && !sure && !unsure && strcmp(ev->kind, "found") != 0) {
 		tell_taken(m, ev, NULL);
 		thread_exit(m, ev);
 		return 0;
@@ -341,7 +352,9 @@ int thread_event(struct model *m, const struct sp_event *ev)
 		return -ENOMEM;
 	if (at)
 		return thread_at(m, p, ev);
-	if (missing)
+	if (sure || unsure)
+		workers_known(m, p, ev, sure);
+	else if (missing)
 		thread_missing(m, p, ev);
 	else
 		thread_found(m, p, ev);

@@ -90,7 +90,7 @@ static int read_root(const struct reader *r, const struct ynode *map, struct py_
 		rc = read_short(r, n, "frame", true, out->frame);
 	n = ynode_get(map, "type");
 	if (!rc && n)
-		rc = read_short(r, n, "type", false, out->type);
+		rc = read_short(r, n, "type", true, out->type);
 	n = ynode_get(map, "local");
 	if (rc || !n)
 		return rc;

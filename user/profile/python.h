@@ -72,7 +72,7 @@ struct py_root {
 	char frame[PY_NAME_MAX]; /* glob over the function's qualified name where the version has
 				    one (3.11 and later) and the glob has a dot, else over its name
 				    (a dotted glob then means its last part) */
-	char type[PY_NAME_MAX];  /* the local's type name, "" any */
+	char type[PY_NAME_MAX];  /* glob over the name of the local's type, "" any */
 	char local[PY_NAME_MAX]; /* default "self" */
 };
 
@@ -103,8 +103,9 @@ struct profile_python {
 	int nqueues;
 	struct py_alts status;    /* {room, status}: the status table */
 	struct py_alts announced; /* {room, seen, need}: peers that announced, may be absent */
-	/* Chunks that wait for a worker: {room}; the object of the outermost [*] is the queue, to
-	 * be compared with what each worker `serves`. May be absent. */
+	/* Chunks that wait for a worker: {room}. The queue, to be compared with what each worker
+	 * `serves`, is each object that the outermost of several [*] leads to; with a single [*]
+	 * it is the container before that. May be absent. */
 	struct py_alts backlog;
 	/* Values of the status table with a meaning; PY_STATE_UNSET where the profile says none. */
 	struct {

@@ -134,3 +134,22 @@ int py_local(struct py_runtime *rt, const struct py_frame *f, const char *name, 
 		err = cell_310(rt, f, n, name, value);
 	return err;
 }
+
+int py_local_declared(struct py_runtime *rt, const struct py_frame *f, const char *name)
+{
+	const uint16_t at[] = {rt->lay.code.localnames, rt->lay.code.cellvars,
+			       rt->lay.code.freevars};
+	int err = -ENODATA;
+
+	for (size_t i = 0; i < 3 && err == -ENODATA; i++) {
+		uint64_t names;
+		size_t pos, n = 0;
+
+		if (at[i] == PY_NO_OFFSET)
+			continue;
+		err = pymem_u64(rt->mem, f->code + at[i], &names);
+		if (!err)
+			err = find_name(rt, names, name, &pos, &n);
+	}
+	return err;
+}

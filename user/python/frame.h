@@ -45,6 +45,8 @@ int py_code(struct py_runtime *rt, uint64_t code, struct py_code *out);
 bool py_code_matches(const struct py_code *c, const char *glob);
 /* A local variable by name; -ENODATA: no such variable, or unbound. Cells are looked through. */
 int py_local(struct py_runtime *rt, const struct py_frame *f, const char *name, uint64_t *value);
+/* Has the function a variable of that name, bound or not? 0; -ENODATA: no. */
+int py_local_declared(struct py_runtime *rt, const struct py_frame *f, const char *name);
 /* The line the frame is at, from the code's line table; -EINVAL: unknown. */
 int py_line(struct py_runtime *rt, const struct py_frame *f, int *line);
 /* "file.py:12 func" for one frame; file: its last two path components. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The object from which all paths begin. */
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ static int try_frame(struct pyreader *r, const struct py_frame *f, const struct 
 		err = pymem_u64(r->mem, obj + PY_OB_TYPE, &type);
 	if (err)
 		return err;
-	if (spec->type[0] && strcmp(spec->type, name) != 0)
+	if (spec->type[0] && fnmatch(spec->type, name, 0) != 0)
 		return -ENODATA;
 	if (r->root.obj != obj || r->root.type != type) { /* another server, for all we know */
 		memset(r->queue_alt, 0, sizeof(r->queue_alt));

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "python/reader.h"
+#include "python/walk.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 
@@ -207,15 +208,62 @@ static int read_announced(struct take *t)
 	return err;
 }
 
+/*
+ * The path up to its queue objects: they are what the outermost [*] leads to, or, where what waits
+ * is in it, the container before it.
+ */
+static bool queues_path(const struct py_path *p, struct py_path *out)
+{
+	int first = -1;
+	bool more = false;
+
+	for (int i = 0; i < p->nsteps; i++) {
+		if (p->step[i].kind != PY_EACH && p->step[i].kind != PY_ITEMS)
+			continue;
+		more = first >= 0;
+		if (first < 0)
+			first = i;
+	}
+	*out = *p;
+	out->nsteps = more ? first + 1 : first;
+	return more;
+}
+
+/* Also of those in which nothing waits: a worker that serves one proves that the profile fits. */
+static int read_backlog_queues(struct take *t, bool *many)
+{
+	struct py_snapshot *s = t->s;
+	struct py_path path;
+	struct pyelems v;
+	int err;
+
+	*many = queues_path(&t->r->spec->backlog.query[t->r->backlog_alt].path, &path);
+	err = pywalk(t->r->batch, t->r->root.obj, &path, &v);
+	if (err && !pybatch_fatal(t->r->batch, err)) {
+		s->unstable++;
+		t->stable = false;
+		return 0;
+	}
+	if (!err)
+		err = make_room((void **)&s->backlog, 0, v.n, sizeof(*s->backlog));
+	for (size_t i = 0; i < v.n && !err; i++)
+		s->backlog[s->nbacklog++] = v.e[i].elem;
+	free(v.e);
+	return err;
+}
+
 static int read_backlog(struct take *t)
 {
 	struct py_snapshot *s = t->s;
 	struct pyrows rows;
+	bool many = false;
 	int err;
 
 	if (!t->r->spec->backlog.n)
 		return 0;
 	err = run_alts(t, &t->r->spec->backlog, &t->r->backlog_alt, NULL, &rows, &s->has_backlog);
+	if (!err && s->has_backlog)
+		err = read_backlog_queues(t, &many);
 	if (!err)
 		err = make_room((void **)&s->waiting, 0, rows.n, sizeof(*s->waiting));
 	for (size_t i = 0; i < rows.n && !err; i++) {
@@ -223,7 +271,7 @@ static int read_backlog(struct take *t)
 
 		memset(x, 0, sizeof(*x));
 		memcpy(x->room, rows.row[i].room, sizeof(x->room));
-		x->queue = rows.row[i].owner;
+		x->queue = many ? rows.row[i].owner : s->nbacklog ? s->backlog[0] : 0;
 	}
 	pyrows_free(&rows);
 	return err;
@@ -332,6 +380,7 @@ void py_snapshot_free(struct py_snapshot *s)
 	free(s->status);
 	free(s->announced);
 	free(s->waiting);
+	free(s->backlog);
 	free(s->worker);
 	memset(s, 0, sizeof(*s));
 }

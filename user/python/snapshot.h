@@ -30,12 +30,21 @@ struct pyview_waiting { /* a chunk in a backlog */
 	char room[SP_ROOM_MAX];
 	uint64_t queue; /* the queue object it waits in */
 	uint32_t tid;   /* the worker that serves it; 0: none found, see served */
-	bool served;    /* a worker thread serves that queue */
+	bool served;    /* false: no worker thread serves that queue, and where others are served is
+			   known. true with tid 0: unknown */
 };
 struct pyview_worker {
 	uint32_t tid;
 	uint64_t serves;        /* address of its queue, 0 unknown */
-	char room[SP_ROOM_MAX]; /* what it is at, "" idle */
+	char room[SP_ROOM_MAX]; /* what it is at, "" idle, or unknown */
+	bool unknown;           /* at work, and what `busy` names cannot be read */
+};
+/* What became of a thread that the profile declares, by its index there. */
+struct pyview_declared {
+	bool ever;                 /* a thread has been in its frame since the reader was opened */
+	bool idle_ever;            /* and in `idle` */
+	int found;                 /* threads that are in it now */
+	int unknown, cannot_serve; /* of these: `busy`, or `serves`, cannot be read */
 };
 
 struct py_snapshot {
@@ -47,10 +56,15 @@ struct py_snapshot {
 	struct pyview_announced *announced;
 	struct pyview_waiting *waiting;
 	struct pyview_worker *worker;
-	size_t nrequest, nstatus, nannounced, nwaiting, nworker;
+	uint64_t *backlog; /* the queue objects of the backlog, empty ones too */
+	size_t nrequest, nstatus, nannounced, nwaiting, nworker, nbacklog;
 	bool has_status, has_announced, has_backlog;
 	bool bootstrap_declared, bootstrap_alive; /* the thread that receives announcements */
 	uint32_t bootstrap_tid;
+	/* A worker has been seen to serve one of the backlog's queues since the reader was opened,
+	 * and all that are declared have been seen: only then is a queue without one a fault. */
+	bool serving_proved;
+	struct pyview_declared thread[PY_MAX_THREADS]; /* as profile_python.thread */
 	int queue_found[PY_MAX_QUEUES]; /* 1: the declared path exists in this server */
 	size_t unstable;                /* containers and objects that could not be read stable */
 	char missing[128]; /* the first declared path that does not exist here, for people */

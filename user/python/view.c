@@ -35,6 +35,9 @@ void pyview_reset(struct pyview *v)
 {
 	struct pyview fresh = {.py = v->py, .pid = v->pid, .bytes = sizeof(*v)};
 
+	if (v->workers_told != WORKERS_SURE)
+		fresh.workers_told = WORKERS_PERHAPS;
+
 	view_table_free(v);
 	*v = fresh;
 }
@@ -112,10 +115,12 @@ static void mark_waiting(const struct view_take *t, const struct pyview_waiting 
 		return;
 	if (w->served) {
 		f->tid = w->tid;
-		f->flags = 0;
-	} else if (t->s->nworker) {
-		/* without any worker the profile's names may not fit this server */
+		f->flags = w->tid ? 0 : EV_WAITS;
+	} else if (t->s->nworker || t->s->serving_proved) {
 		f->flags = EV_ORPHAN;
+	} else {
+		/* without any worker the profile's names may not fit this server */
+		f->flags = EV_WAITS;
 	}
 }
 

@@ -9,15 +9,20 @@
  *            value in the status table, HELD_NO_ENTRY, or HELD_UNKNOWN (no table declared);
  *            tid = the worker thread that has it or serves the backlog it waits in, 0 none;
  *            flags: EV_AT that thread is at work on it, EV_ORPHAN it waits in a backlog that no
- *            thread serves, EV_CUT (its first event only) it was there when the view began; need =
- *            peers needed, chunk = peers that have announced (0 also for a room in bootstrap that
- *            the table of announcements does not have), part = sent, parts = total (-1 each:
- *            unknown). One at each confirmed change of any of these.
- *   release  room, rid, op, flags EV_INFERRED: the server has let the request go, see below.
- *   thread   kind "at": tid, room = what the worker is at now ("" idle). kind "missing" / "found":
- *            a declared thread (note: its frame; tid: the one it had, 0 never seen) is not there /
- *            is there again.
+ *            thread serves, EV_WAITS in one of which that is not known, EV_CUT (its first event
+ * only) it was there when the view began; need = peers needed, chunk = peers that have announced (0
+ * also for a room in bootstrap that the table of announcements does not have), part = sent, parts =
+ * total (-1 each: unknown). One at each confirmed change of any of these. release  room, rid, op,
+ * flags EV_INFERRED: the server has let the request go, see below. thread   kind "at": tid, room =
+ * what the worker is at now ("" idle). kind "missing" / "found": a declared thread (note: its
+ * frame; tid: the one it had, 0 never seen) is not there / is there again. kind "unsure" (note:
+ * why): there may be work that is not seen: a worker's `busy` cannot be read, or no thread has ever
+ * been in a declared worker's frame; said at the first such snapshot. "sure": in two no longer.
  *   view     (made by the caller of pyview_take from its answer) kind "ok", "unstable", "lost".
+ *            kind "fits" (by the view itself), note = a queue: one of its requests has been seen,
+ *            be it once, with an entry in the status table. Said only where a request of that
+ *            queue was without one when it was first spoken of: so that this is the server's
+ *            fault, and not the profile's.
  *
  * What counts. A request is an object at an address with a room and a rid: another room or rid at
  * the same address is another request. A snapshot is *accepted* when it is stable and began 50 ms

@@ -105,6 +105,10 @@ static void say_held(const struct view_take *t, struct view_item *it, int8_t que
 	    it->told.need == f->need && it->told.tid == f->tid && it->told.flags == f->flags &&
 	    it->told.sent == it->sent_sure && it->told.total == it->total_sure)
 		return;
+	if (queue >= 0 && code != HELD_NO_ENTRY && code != HELD_UNKNOWN)
+		t->v->fits_told |= (uint8_t)(1 << queue);
+	else if (queue >= 0 && first && code == HELD_NO_ENTRY)
+		t->v->doubted |= (uint8_t)(1 << queue);
 	it->sure = true;
 	it->told.queue = queue;
 	it->told.code = code;
@@ -305,6 +309,8 @@ static bool roll_gone(struct view_take *t, struct view_item *it)
 static void roll_listed(const struct view_take *t, struct view_item *it)
 {
 	it->gone = 0;
+	if (it->room->now.entry)
+		t->v->fits |= (uint8_t)(1 << it->queue);
 	if (it->born != t->v->round) {
 		it->sent_sure = agree_count(it->sent_sure, it->sent_before, it->sent);
 		it->total_sure = agree_count(it->total_sure, it->total_before, it->total);
@@ -422,11 +428,72 @@ static void roll_bootstrap(const struct view_take *t)
 	t->fn(t->ctx, &ev);
 }
 
+/* Why there may be work that is not seen; NULL: there is none. */
+static const char *unsure(const struct view_take *t, char *buf, size_t len)
+{
+	const struct profile_python *py = t->v->py;
+
+	for (int i = 0; i < py->nthreads; i++) {
+		const struct py_thread_spec *spec = &py->thread[i];
+		const struct pyview_declared *d = &t->s->thread[i];
+
+		if (spec->role != PY_THREAD_WORKER || (d->ever && !d->unknown))
+			continue;
+		if (d->ever)
+			snprintf(buf, len, "busy of %.40s is unreadable", spec->frame);
+		else
+			snprintf(buf, len, "no thread is in %.40s", spec->frame);
+		return buf;
+	}
+	return NULL;
+}
+
+/* Doubt counts at once, as it only takes certainty away. */
+static void roll_doubt(const struct view_take *t)
+{
+	struct pyview *v = t->v;
+	struct sp_event ev;
+	char why[sizeof(ev.note)];
+	const char *note = unsure(t, why, sizeof(why));
+
+	v->sure_rounds = note ? 0 : twice(v->sure_rounds);
+	if (note ? v->workers_told == WORKERS_UNSURE
+		 : v->workers_told == WORKERS_SURE || v->sure_rounds < TWICE)
+		return;
+	v->workers_told = note ? WORKERS_UNSURE : WORKERS_SURE;
+	event_init(t, &ev, ROLE_THREAD, "");
+	snprintf(ev.kind, sizeof(ev.kind), "%s", note ? "unsure" : "sure");
+	snprintf(ev.note, sizeof(ev.note), "%s", note ? note : "");
+	t->fn(t->ctx, &ev);
+}
+
+/* The profile's words for a queue's rooms are those of the table, once there was reason to ask. A
+ * round later: what was seen may be confirmed, and then it need not be said. */
+static void say_fits(const struct view_take *t)
+{
+	struct pyview *v = t->v;
+
+	for (int i = 0; i < v->py->nqueues; i++) {
+		struct sp_event ev;
+
+		if (!(v->fits_before & v->doubted & ~v->fits_told & 1 << i))
+			continue;
+		v->fits_told |= (uint8_t)(1 << i);
+		event_init(t, &ev, ROLE_VIEW, "");
+		snprintf(ev.kind, sizeof(ev.kind), "fits");
+		snprintf(ev.note, sizeof(ev.note), "%s", v->py->queue[i].name);
+		t->fn(t->ctx, &ev);
+	}
+	v->fits_before = v->fits;
+}
+
 void view_agree(struct view_take *t)
 {
 	roll_rooms(t);
+	roll_doubt(t);
 	roll_workers(t);
 	roll_bootstrap(t);
 	roll_items(t);
 	roll_entries(t);
+	say_fits(t);
 }

@@ -13,7 +13,7 @@ struct view_facts {
 	bool entry;         /* the status table has one, whatever its value */
 	int32_t seen, need; /* peers; -1 unknown */
 	uint32_t tid;
-	uint8_t flags; /* EV_AT, EV_ORPHAN */
+	uint8_t flags; /* EV_AT, EV_ORPHAN, EV_WAITS */
 };
 
 /* A room that the status table or an item names. */
@@ -72,6 +72,12 @@ struct pyview {
 	bool failed;                       /* out of memory in this round */
 	bool boot_missing;                 /* told so */
 	uint8_t boot_absent, boot_present; /* accepted snapshots in a row, at most 2 */
+	uint8_t sure_rounds;               /* the same, of those in which all workers are known */
+	/* Queues, by bit: a request was seen with an entry (before this round); so said; a request
+	 * was first told without one. */
+	uint8_t fits, fits_before, fits_told, doubted;
+	/* told so; after a reset it may have been, and the next round says which it is */
+	enum { WORKERS_SURE, WORKERS_UNSURE, WORKERS_PERHAPS } workers_told;
 	uint32_t boot_tid;
 	struct view_room *rooms;
 	struct view_item *items;

@@ -18,6 +18,11 @@ int pyreader_threads(struct pyreader *r, bool names, struct py_threads *out)
 /* ---- one worker ------------------------------------------------------------------------------
  */
 
+static bool unfit(int err)
+{
+	return err == -ENODATA || err == -EINVAL;
+}
+
 /* A local, then the rest of the path. */
 static int local_path(struct pyreader *r, const struct py_frame *f, const struct py_path *p,
 		      uint64_t *obj)
@@ -32,27 +37,77 @@ static int first_path(struct pyreader *r, const struct py_frame *f, const struct
 {
 	int err = -ENODATA;
 
-	for (int i = 0; i < n && (err == -ENODATA || err == -EINVAL); i++)
+	for (int i = 0; i < n && unfit(err); i++)
 		err = local_path(r, f, &p[i], obj);
 	return err;
 }
 
-/* The room that a worker's locals name: read, and the local once more. */
+/* A path that leads nowhere: *none, because something on it is None, which says that there is no
+ * work. */
+static int ends_in_none(struct pyreader *r, uint64_t obj, const struct py_path *p, bool *none)
+{
+	for (int i = 0; i <= p->nsteps; i++) {
+		struct py_path one = {.nsteps = 1};
+		enum py_type kind;
+		char name[8];
+		int err = py_type_of(&r->rt, obj, &kind, name, sizeof(name));
+
+		*none = !err && kind == PY_T_NONE;
+		if (err || *none || i == p->nsteps)
+			return err;
+		one.step[0] = p->step[i];
+		err = pyquery_path(r->batch, obj, &one, &obj);
+		if (err)
+			return unfit(err) ? 0 : err;
+	}
+	return 0;
+}
+
+/* None of the alternatives leads to a room. Has the thread nothing to do (a local that the function
+ * has is unbound, or None), or is this not how the function names it? */
+static int busy_nowhere(struct pyreader *r, const struct py_frame *f,
+			const struct py_thread_spec *spec, bool *unknown)
+{
+	bool declared = false;
+
+	for (int i = 0; i < spec->nbusy; i++) {
+		bool none = true;
+		uint64_t obj;
+		int err = py_local(&r->rt, f, spec->busy[i].head, &obj);
+
+		if (!err)
+			err = ends_in_none(r, obj, &spec->busy[i], &none);
+		else if (err == -ENODATA)
+			err = py_local_declared(&r->rt, f, spec->busy[i].head);
+		if (err && !unfit(err))
+			return err;
+		declared |= !err;
+		*unknown |= !none;
+	}
+	*unknown |= !declared;
+	return 0;
+}
+
+/* The room that a worker's locals name: read, and the local once more. None is none. */
 static int busy_room(struct pyreader *r, const struct py_frame *f,
-		     const struct py_thread_spec *spec, char room[SP_ROOM_MAX])
+		     const struct py_thread_spec *spec, struct pyview_worker *w)
 {
 	struct pycell cell = {0};
 	struct pyvalue value;
 	uint64_t again = 0;
 	int err = first_path(r, f, spec->busy, spec->nbusy, &cell.v);
 
-	if (err == -ENODATA || err == -EINVAL) /* it has had none yet */
-		return 0;
+	if (unfit(err))
+		return busy_nowhere(r, f, spec, &w->unknown);
 	if (!err)
 		err = pybatch_values(r->batch, &cell, 1, &value);
 	if (!err)
-		err = pyvalue_room(&value, room);
-	if (err == -ENOENT || err == -EINVAL || err == -ERANGE)
+		err = pyvalue_room(&value, w->room);
+	if (err == -EINVAL || err == -ERANGE || (err == -E2BIG && !pybatch_fatal(r->batch, err))) {
+		w->unknown = true;
+		return 0;
+	}
+	if (err == -ENOENT)
 		return 0;
 	if (!err)
 		err = first_path(r, f, spec->busy, spec->nbusy, &again);
@@ -63,23 +118,31 @@ static int read_worker(struct pyreader *r, const struct py_thread *t, int f,
 		       const struct py_thread_spec *spec, int bit, struct pyview_worker *w)
 {
 	const struct pycode *inner = f ? pycodes_get(r, t->frame[f - 1].code) : NULL;
+	bool idle = inner && inner->idle >> bit & 1;
 	int err = 0;
 
 	memset(w, 0, sizeof(*w));
 	w->tid = t->tid;
+	r->ever[bit] = true;
+	r->idle_ever[bit] |= idle;
 	if (spec->nserves) {
 		err = first_path(r, &t->frame[f], spec->serves, spec->nserves, &w->serves);
-		if (err == -ENODATA || err == -EINVAL)
+		if (unfit(err) || err == -ENOENT) {
+			w->serves = 0;
 			err = 0;
+		}
 	}
-	if (err || (inner && inner->idle >> bit & 1))
+	if (err || idle)
 		return err;
-	for (int i = 0; i < PY_TRIES; i++) {
+	for (int i = 0; i < PY_TRIES && spec->nbusy; i++) {
 		w->room[0] = '\0';
-		err = busy_room(r, &t->frame[f], spec, w->room);
+		w->unknown = false;
+		err = busy_room(r, &t->frame[f], spec, w);
 		if (err != -EAGAIN && err != -EFAULT)
 			break;
 	}
+	if (w->unknown)
+		w->room[0] = '\0';
 	return err;
 }
 
@@ -140,6 +203,9 @@ static int add_worker(struct pyreader *r, const struct py_thread *t, int f, int 
 	if (err && pybatch_fatal(r->batch, err))
 		return err;
 	s->nworker++;
+	s->thread[bit].found++;
+	s->thread[bit].unknown += w->unknown;
+	s->thread[bit].cannot_serve += !err && spec->nserves && !w->serves;
 	if (!err && !backlog && spec->behind.n)
 		err = read_behind(r, &t->frame[f], spec, w, s, stable);
 	if (err && !pybatch_fatal(r->batch, err)) {
@@ -163,6 +229,8 @@ static int one_thread(struct pyreader *r, const struct py_thread *t, struct py_s
 				return add_worker(r, t, f, i, s, backlog, stable);
 			s->bootstrap_alive = true;
 			s->bootstrap_tid = t->tid;
+			s->thread[i].found++;
+			r->ever[i] = true;
 			return 0;
 		}
 	}
@@ -183,23 +251,37 @@ static int look(struct pyreader *r, struct py_snapshot *s, bool backlog, bool *s
 	return err;
 }
 
-/* Which worker serves the queue that each chunk waits in. */
-static void match_backlog(const struct pyreader *r, struct py_snapshot *s)
+static const struct pyview_worker *server_of(const struct py_snapshot *s, uint64_t queue)
 {
-	bool serving = false;
+	for (size_t k = 0; k < s->nworker; k++)
+		if (s->worker[k].serves == queue)
+			return &s->worker[k];
+	return NULL;
+}
 
+/* Do the profile's words for who serves what fit this server? A slip in them must not make every
+ * queue one that nobody serves. */
+static bool serving_proved(struct pyreader *r, const struct py_snapshot *s)
+{
+	for (size_t i = 0; i < s->nbacklog; i++)
+		r->serving_proved |= server_of(s, s->backlog[i]) != NULL;
 	for (int i = 0; i < r->spec->nthreads; i++)
-		serving |= r->spec->thread[i].nserves > 0;
+		if (r->spec->thread[i].role == PY_THREAD_WORKER &&
+		    (!r->ever[i] || s->thread[i].cannot_serve))
+			return false;
+	return r->serving_proved;
+}
+
+/* Which worker serves the queue that each chunk waits in. */
+static void match_backlog(struct pyreader *r, struct py_snapshot *s)
+{
+	s->serving_proved = serving_proved(r, s);
 	for (size_t i = 0; i < s->nwaiting; i++) {
 		struct pyview_waiting *x = &s->waiting[i];
+		const struct pyview_worker *w = server_of(s, x->queue);
 
-		x->served = !serving; /* nothing says who does: then nobody is missing */
-		for (size_t k = 0; k < s->nworker && !x->served; k++) {
-			if (s->worker[k].serves != x->queue)
-				continue;
-			x->served = true;
-			x->tid = s->worker[k].tid;
-		}
+		x->served = w || !s->serving_proved;
+		x->tid = w ? w->tid : 0;
 	}
 }
 
@@ -218,6 +300,7 @@ int pyworkers_read(struct pyreader *r, struct py_snapshot *s, bool *stable)
 		return 0;
 	for (int i = 0; i < PY_TRIES && !err; i++) {
 		s->nworker = 0;
+		memset(s->thread, 0, sizeof(s->thread));
 		if (!backlog)
 			s->nwaiting = 0;
 		err = look(r, s, backlog, stable);
@@ -231,6 +314,10 @@ int pyworkers_read(struct pyreader *r, struct py_snapshot *s, bool *stable)
 		return 0;
 	}
 	r->nworkers = s->nworker;
+	for (int i = 0; i < r->spec->nthreads; i++) {
+		s->thread[i].ever = r->ever[i];
+		s->thread[i].idle_ever = r->idle_ever[i];
+	}
 	if (backlog)
 		match_backlog(r, s);
 	return 0;
