@@ -103,8 +103,7 @@ static void note_end(struct loose *s, const struct sp_event *ev)
 {
 	bool process = ev->role == ROLE_TARGET &&
 		       (!strcmp(ev->kind, "exited") || !strcmp(ev->kind, "exec"));
-	bool thread = ev->role == ROLE_THREAD && strcmp(ev->kind, "missing") != 0 &&
-		      strcmp(ev->kind, "found") != 0;
+	bool thread = ev->role == ROLE_THREAD && !ev->kind[0];
 	struct loose_thread *t, *next;
 
 	if (!process && !thread)
