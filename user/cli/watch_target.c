@@ -314,6 +314,14 @@ static int attach_source(struct watch *w, struct sp_err *err)
 
 int watch_sources(struct watch *w, struct sp_err *err)
 {
+	if (!w->profile->nprobes && (w->o.only_uprobes || w->o.no_python))
+		return sp_err_set(
+			err, SP_EXIT_USAGE, -EINVAL,
+			"profile %s has no probes, only a python section: leave --no-python "
+			"and --only uprobes out",
+			w->profile->name);
+	/* then BPF and its rights are not needed at all */
+	w->o.no_uprobes |= !w->profile->nprobes;
 	if (!w->o.no_python && !w->o.only_uprobes)
 		w->python = watch_python_new(w);
 	if (w->o.no_uprobes && !w->python)
