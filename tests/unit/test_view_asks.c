@@ -12,7 +12,9 @@ static void test_asks(void **state)
 	listed(r, 1, "7001", "inflight", NONE);
 	taken = r->taken;
 	rounds(r, 1.5, 30.5);
-	assert_int_equal(r->taken, taken); /* rounds without effect are not handed on */
+	/* rounds without effect are handed on now and then only, for replays that ask otherwise */
+	assert_in_range(r->taken - taken, 1, 15);
+	taken = r->taken;
 	to(r, 31);
 	assert_int_equal(model_asks(r->m), 1);
 	assert_int_equal(stuck_lines(r), 0);
