@@ -162,6 +162,25 @@ static inline void life_over(struct store *s, struct rig_life *x, enum sp_outcom
 	assert_null(x->user);
 }
 
+static inline void stuck_verdict(struct model_verdict *v)
+{
+	*v = (struct model_verdict){
+		.cause = CAUSE_QUEUED_BEHIND,
+		.confidence = CONF_LIKELY,
+		.pin = 1,
+		.decisive_ns = START + 7,
+		.culprit = {.set = true, .pid = 9, .tid = 10, .life = 2},
+		.nevidence = 2,
+	};
+	snprintf(v->last, sizeof(v->last), "post kv chunk 2 last");
+	snprintf(v->expected, sizeof(v->expected), "status \xff");
+	snprintf(v->culprit.room, sizeof(v->culprit.room), "9223372036854775806");
+	snprintf(v->culprit.state, sizeof(v->culprit.state), "op 0x7f00 in progress for 31.2 s");
+	snprintf(v->evidence[0].text, VERDICT_TEXT_MAX, "for \"it\"");
+	v->evidence[1].against = true;
+	memset(v->evidence[1].text, 'x', VERDICT_TEXT_MAX - 1);
+}
+
 /* A whole life of n events. */
 static inline void one_life(struct store *s, const char *room, int n, enum sp_outcome outcome,
 			    uint64_t ns)
