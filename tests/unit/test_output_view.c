@@ -1,22 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the server's own view says, in timelines and traces. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-#include <jansson.h>
+#include "output_rig.h"
 
-#include "output/timeline.h"
-
-#define SEC   1000000000ull
 #define START (600 * SEC)
-#define UTC   1795953000000000000ll /* 2026-11-29T11:50:00Z */
-
-static const struct rec_session session = {.utc_offset_ns = UTC, .profile = "p", .ended = true};
 
 struct rig {
 	struct timeline_event ev[32];
