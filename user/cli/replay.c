@@ -197,7 +197,7 @@ static void tell_limits(const struct replay *rp)
 		pr_warn("%s: partial: rooms that ended healthy were not kept, so this replay knows "
 			"less than the watch did (record with --record all)",
 			rp->file);
-	else if (!s->complete)
+	if (!s->complete && (s->record_all || s->lost_events))
 		pr_warn("%s: partial: %" PRIu64 " events could not be kept%s", rp->file,
 			s->lost_events, s->lost_events ? "" : ", or --keep-mb has dropped rooms");
 	if (s->running || s->ended)
