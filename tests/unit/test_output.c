@@ -260,7 +260,7 @@ static void test_filter_of_stuck(void **state)
 	assert_false(wants_stuck(f, CAUSE_AUX_MISSING, CONF_POSSIBLE));
 	assert_true(wants_stuck(f, CAUSE_AUX_MISSING, CONF_LIKELY));
 	assert_false(wants_stuck(f, CAUSE_AUX_MISSING, CONF_LIKELY));
-	assert_true(wants_stuck(f, CAUSE_AUX_MISSING, CONF_CERTAIN));
+	assert_false(wants_stuck(f, CAUSE_AUX_MISSING, CONF_CERTAIN));
 	assert_false(wants_stuck(f, CAUSE_AUX_MISSING, CONF_CERTAIN));
 	assert_false(wants_stuck(f, CAUSE_AUX_MISSING, CONF_LIKELY));
 	assert_true(wants_stuck(f, CAUSE_STATUS_LOST, CONF_LIKELY));

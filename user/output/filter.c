@@ -9,7 +9,6 @@
 struct told {
 	uint64_t id; /* model_life.id */
 	enum sp_cause cause;
-	enum sp_confidence confidence;
 	UT_hash_handle hh;
 };
 
@@ -66,7 +65,7 @@ static bool wants_stuck(struct filter *f, const struct model_life *l)
 	if (l->verdict->confidence < f->min)
 		return false;
 	HASH_FIND(hh, f->told, &l->id, sizeof(l->id), t);
-	if (t && t->cause == l->verdict->cause && t->confidence >= l->verdict->confidence)
+	if (t && t->cause == l->verdict->cause)
 		return false;
 	if (!t) {
 		t = calloc(1, sizeof(*t));
@@ -76,7 +75,6 @@ static bool wants_stuck(struct filter *f, const struct model_life *l)
 		HASH_ADD(hh, f->told, id, sizeof(t->id), t);
 	}
 	t->cause = l->verdict->cause;
-	t->confidence = l->verdict->confidence;
 	return true;
 }
 

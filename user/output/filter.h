@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which of the model's alerts a person asked for. The model tells every change, whatever its
- * confidence; a `stuck` line is wanted when its confidence reaches the minimum, and again when the
- * cause is another one or the confidence higher than was told, and a `recovered` line only after a
- * `stuck` line. Shared by watch and replay, so
+ * confidence; a `stuck` line is wanted once per life and cause, when its confidence first reaches
+ * the minimum, and a `recovered` line only after a `stuck` line. Shared by watch and replay, so
  * that both print the same lines. Processes in which nothing was attached come and go unsaid.
  */
 #ifndef SP_OUTPUT_FILTER_H
