@@ -55,7 +55,9 @@ int attach_open(const struct profile *p, const struct attach_opts *o, attach_not
 	a->opts = *o;
 	a->fn = fn;
 	a->ctx = ctx;
-	rc = o->no_probes ? 0 : load(a, err);
+	/* the server's own view needs none, see profile/python.h */
+	a->opts.no_probes |= !p->nprobes;
+	rc = a->opts.no_probes ? 0 : load(a, err);
 	if (rc) {
 		free(a);
 		return rc;

@@ -21,7 +21,8 @@ struct attach_opts {
 	enum attach_backend force; /* BACKEND_NONE: by feature probe; from SILENTPIN_UPROBE */
 	uint32_t ring_bytes;       /* a power of two of pages; 0: 16 MiB */
 	bool follow_children;      /* pick up forked children (default of the verbs: true) */
-	/* No BPF at all: processes are only followed (exits, and children as /proc lists them). */
+	/* No BPF at all: processes are only followed (exits, and children as /proc lists them). So
+	 * it is in any case for a profile without probes. */
 	bool no_probes;
 };
 

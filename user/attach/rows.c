@@ -83,6 +83,10 @@ int attach_dry_rows(const struct profile *p, pid_t pid, attach_row_fn fn, void *
 
 	if (rc)
 		return rc;
+	if (!p->nprobes) {
+		target_close(&id);
+		return 0;
+	}
 	rc = maps_read(pid, &files);
 	target_close(&id);
 	if (rc)

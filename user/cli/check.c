@@ -237,7 +237,10 @@ static void print_profile(const struct profile *p)
 {
 	printf("\nprofile %s\n", p->name);
 	print_settings(p);
-	printf("\n    %-14s %-8s %-6s %s\n", "PROBE", "LIBRARY", "ON", "SYMBOL");
+	if (p->nprobes)
+		printf("\n    %-14s %-8s %-6s %s\n", "PROBE", "LIBRARY", "ON", "SYMBOL");
+	else
+		printf("\n    no probes: only the server's own view is watched\n");
 	for (int i = 0; i < p->nprobes; i++)
 		print_probe(p, &p->probes[i]);
 	if (p->python)

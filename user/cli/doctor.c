@@ -13,10 +13,12 @@
 #include "attach/attach.h"
 #include "cli/cli.h"
 #include "cli/choose.h"
-#include "python/snapshot.h"
+#include "python/notes.h"
+#include "store/text.h"
 #include "util/cleanup.h"
 
 #define MAX_PIDS 64
+#define LOOKS    5
 
 struct doctor {
 	pid_t pid[MAX_PIDS];
@@ -24,7 +26,8 @@ struct doctor {
 	bool find;
 	const char *probes, *profile;
 	struct attach_features features;
-	int good; /* probes that can be attached */
+	int good; /* probes that can be attached, and views that can be read */
+	bool wants_probes;
 };
 
 /* One finding a line: fine, to be mended, or worth knowing. */
@@ -185,6 +188,32 @@ static void print_row(void *ctx, const struct attach_row *row)
 	r->d->good += can;
 }
 
+/* What the profile most likely has wrong. */
+static void say_notes(const struct profile *p, const struct py_snapshot *s)
+{
+	struct py_note note[PY_NOTES_MAX];
+	int n = py_notes(p->python, s, note);
+
+	for (int i = 0; i < n; i++) {
+		char text[TEXT_SAFE_MAX(sizeof(note[i].text))];
+
+		text_safe(text, sizeof(text), note[i].text);
+		say(note[i].slip ? BAD : NOTICE, "server's own view: %s", text);
+	}
+}
+
+/* A snapshot that a busy server has torn is taken again. */
+static int look(struct pyreader *r, struct py_snapshot *s)
+{
+	int rc = pyreader_snapshot(r, s);
+
+	for (int i = 1; i < LOOKS && !rc && !s->stable; i++) {
+		py_snapshot_free(s);
+		rc = pyreader_snapshot(r, s);
+	}
+	return rc;
+}
+
 /* The server's own view: its interpreter, the root object, each declared path. */
 static void examine_python(struct doctor *d, const struct profile *p, pid_t pid)
 {
@@ -198,7 +227,7 @@ static void examine_python(struct doctor *d, const struct profile *p, pid_t pid)
 		say(BAD, "server's own view: %s", err.text);
 		return;
 	}
-	if (pyreader_snapshot(r, &snap))
+	if (look(r, &snap))
 		say(BAD, "server's own view: CPython %s: it cannot be read now: try again",
 		    pyreader_version(r));
 	else if (!snap.complete)
@@ -210,6 +239,7 @@ static void examine_python(struct doctor *d, const struct profile *p, pid_t pid)
 		say(FINE, "server's own view: CPython %s: %zu requests held, read in %.2f ms",
 		    pyreader_version(r), snap.nrequest, (double)snap.took_ns / 1e6);
 	d->good += snap.complete;
+	say_notes(p, &snap);
 	py_snapshot_free(&snap);
 	pyreader_close(r);
 }
@@ -231,7 +261,11 @@ static int examine_process(struct doctor *d, const struct profile_file *pf, pid_
 	printf("process %d: %.100s\n", pid, cmdline);
 	say(FINE, "profile %s of %s", p->name, pf->path);
 	rc = attach_dry_rows(p, pid, print_row, &r, err);
-	if (!rc && d->good == before && !d->features.multi && !d->features.perf)
+	d->wants_probes |= p->nprobes > 0;
+	if (!rc && !p->nprobes)
+		say(NOTICE, "it has no probes: only the server's own view is watched, which needs "
+			    "no BPF");
+	else if (!rc && d->good == before && !d->features.multi && !d->features.perf)
 		say(BAD, "no probe can be attached: the kernel or the rights do not allow it, see "
 			 "above");
 	else if (!rc && d->good == before)
@@ -356,7 +390,8 @@ int cmd_doctor(int argc, char **argv)
 	kernel = examine_kernel(&d);
 	examine_rights(&d);
 	rc = d.npids || d.find ? examine_processes(&d) : SP_EXIT_OK;
-	if (kernel && rc != SP_EXIT_USAGE)
+	/* without BPF the server's own view can still be watched */
+	if (kernel && rc != SP_EXIT_USAGE && (d.wants_probes || !d.good))
 		return SP_EXIT_FAIL;
 	return rc;
 }

@@ -6,6 +6,7 @@
 
 #include "output/json.h"
 #include "output/py_text.h"
+#include "python/notes.h"
 #include "store/text.h"
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -58,15 +59,16 @@ static json_t *workers_json(const struct py_snapshot *s)
 	json_t *workers = json_array();
 
 	for (size_t i = 0; i < s->nworker; i++) {
-		json_t *behind = json_array();
+		json_t *behind = json_array(), *o;
 
 		for (size_t k = 0; k < s->nwaiting; k++)
 			if (s->waiting[k].tid == s->worker[i].tid)
 				json_array_append_new(behind, out_json_string(s->waiting[k].room));
-		json_array_append_new(workers, json_pack("{s:I, s:o, s:o}", "tid",
-							 (json_int_t)s->worker[i].tid, "room",
-							 out_json_text(s->worker[i].room), "behind",
-							 behind));
+		o = json_pack("{s:I, s:o, s:o}", "tid", (json_int_t)s->worker[i].tid, "room",
+			      out_json_text(s->worker[i].room), "behind", behind);
+		if (o && s->worker[i].unknown)
+			json_object_set_new(o, "unknown", json_true());
+		json_array_append_new(workers, o);
 	}
 	return workers;
 }
@@ -88,6 +90,18 @@ static json_t *stacks_json(const struct py_report *r)
 	return threads;
 }
 
+/* NULL: none */
+static json_t *notes_json(const struct py_report *r)
+{
+	struct py_note note[PY_NOTES_MAX];
+	int n = py_notes(r->profile->python, r->snapshot, note);
+	json_t *notes = n ? json_array() : NULL;
+
+	for (int i = 0; i < n; i++)
+		json_array_append_new(notes, out_json_string(note[i].text));
+	return notes;
+}
+
 char *py_json(const struct py_report *r)
 {
 	const struct py_snapshot *s = r->snapshot;
@@ -96,7 +110,11 @@ char *py_json(const struct py_report *r)
 			      (int)s->stable, "took_us", (json_int_t)(s->took_ns / 1000),
 			      "complete", (int)s->complete, "queues", queues_json(r), "status",
 			      status_json(s), "workers", workers_json(s));
+	json_t *notes = notes_json(r);
 
+	if (o && notes)
+		json_object_set(o, "notes", notes);
+	json_decref(notes);
 	if (o && !s->complete)
 		json_object_set_new(o, "missing", out_json_string(s->missing));
 	if (o && r->with_stacks)
@@ -139,15 +157,18 @@ static void say_thread(FILE *f, const struct py_snapshot *s, const char *room)
 
 		if (strcmp(w->room, room) != 0)
 			continue;
-		if (w->served)
+		if (w->tid)
 			fprintf(f, "  waits for thread %u", w->tid);
+		else if (w->served)
+			fprintf(f, "  waits for a worker thread");
 		else
 			fprintf(f, "  waits for a worker thread that does not exist");
 		return;
 	}
 }
 
-static void say_request(FILE *f, const struct py_report *r, const struct pyview_request *q)
+static void say_request(FILE *f, const struct py_report *r, const struct pyview_request *q,
+			const bool *other_table)
 {
 	const struct profile_python *py = r->profile->python;
 	const struct py_snapshot *s = r->snapshot;
@@ -166,7 +187,8 @@ static void say_request(FILE *f, const struct py_report *r, const struct pyview_
 	if (q->total >= 0)
 		fprintf(f, "  sent %" PRId64 " of %" PRId64, q->sent, q->total);
 	say_thread(f, s, q->room);
-	if (!st && s->has_status && strstr(py->queue[q->queue].name, "inflight"))
+	if (!st && s->has_status && strstr(py->queue[q->queue].name, "inflight") &&
+	    !other_table[q->queue])
 		fprintf(f, "  <- nothing will end it, if it is still so at the next look");
 	fprintf(f, "\n");
 }
@@ -195,6 +217,24 @@ static size_t in_queue(const struct py_snapshot *s, int queue)
 	return n;
 }
 
+static void say_notes(FILE *f, const struct py_report *r)
+{
+	const struct py_snapshot *s = r->snapshot;
+	struct py_note note[PY_NOTES_MAX];
+	int n = py_notes(r->profile->python, s, note);
+
+	for (size_t i = 0; i < s->nworker; i++)
+		if (s->worker[i].unknown)
+			fprintf(f, "thread %u: at which room it is cannot be read\n",
+				s->worker[i].tid);
+	for (int i = 0; i < n; i++) {
+		char text[TEXT_SAFE_MAX(sizeof(note[i].text))];
+
+		text_safe(text, sizeof(text), note[i].text);
+		fprintf(f, "note: %s\n", text);
+	}
+}
+
 static void say_head(FILE *f, const struct py_report *r)
 {
 	const struct profile_python *py = r->profile->python;
@@ -220,17 +260,21 @@ static void say_head(FILE *f, const struct py_report *r)
 char *py_text(const struct py_report *r)
 {
 	const struct py_snapshot *s = r->snapshot;
+	bool other_table[PY_MAX_QUEUES] = {false};
 	char *text = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 
 	if (!f)
 		return NULL;
+	for (int i = 0; i < r->profile->python->nqueues; i++)
+		other_table[i] = py_other_table(r->profile->python, s, i);
 	say_head(f, r);
+	say_notes(f, r);
 	if (s->nrequest)
 		fprintf(f, "%-10s %-20s %-16s %-24s\n", "QUEUE", "ROOM", "STATUS", "RID");
 	for (size_t i = 0; i < s->nrequest; i++)
-		say_request(f, r, &s->request[i]);
+		say_request(f, r, &s->request[i], other_table);
 	say_stacks(f, r);
 	if (fclose(f)) {
 		free(text);

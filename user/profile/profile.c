@@ -43,7 +43,7 @@ static int read_profile(struct reader *r, const struct ynode *map)
 {
 	static const char *const keys[] = {"name",   "match",     "room",   "stages", "done",
 					   "status", "libraries", "probes", "python", NULL};
-	struct ynode *n;
+	struct ynode *n, *python;
 	const char *name;
 	int rc = need_map(r, map, "a profile");
 
@@ -58,13 +58,15 @@ static int read_profile(struct reader *r, const struct ynode *map)
 		rc = read_copy(r, n, "name", &r->profile->name);
 	if (!rc)
 		rc = read_settings(r, map);
-	if (!rc)
+	python = ynode_get(map, "python");
+	n = ynode_get(map, "probes");
+	/* the server's own view alone is enough */
+	if (!rc && !n && !python)
 		rc = need_key(r, map, "the profile", "probes", &n);
-	if (!rc)
+	if (!rc && n && !(python && n->kind == YNODE_LIST && !n->n))
 		rc = read_probes(r, n);
-	n = ynode_get(map, "python");
-	if (!rc && n)
-		rc = read_python(r, n);
+	if (!rc && python)
+		rc = read_python(r, python);
 	return rc;
 }
 

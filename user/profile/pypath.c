@@ -69,14 +69,16 @@ static bool name_byte(char c, bool first)
 	       (unsigned char)c >= 0x80 || (!first && c >= '0' && c <= '9');
 }
 
-static int take_name(struct text *t, const char *what, char out[PY_NAME_MAX])
+/* hint: how the whole is written, or NULL. */
+static int take_name(struct text *t, const char *what, const char *hint, char out[PY_NAME_MAX])
 {
 	size_t len = 0;
 
 	while (name_byte(t->at[len], !len))
 		len++;
 	if (!len)
-		return bad_here(t, "%s expected here: a name of letters, digits and \"_\"", what);
+		return bad_here(t, "%s expected here: a name of letters, digits and \"_\"%s", what,
+				hint ? hint : "");
 	if (len >= PY_NAME_MAX)
 		return bad_here(t, "a name of more than %d bytes", PY_NAME_MAX - 1);
 	memcpy(out, t->at, len);
@@ -95,7 +97,7 @@ static int take_step(struct text *t, struct py_step *s, bool *any)
 	*any = true;
 	if (take(t, ".")) {
 		s->kind = PY_ATTR;
-		return take_name(t, "an attribute", s->name);
+		return take_name(t, "an attribute", NULL, s->name);
 	}
 	if (take(t, "[*]"))
 		s->kind = PY_EACH;
@@ -106,7 +108,8 @@ static int take_step(struct text *t, struct py_step *s, bool *any)
 	else if (take(t, "#"))
 		s->kind = PY_LEN;
 	else if (*t->at == '[')
-		return bad_here(t, "only [*], every element, can be written here");
+		return bad_here(t,
+				"only [*], every element, can be written here: write [*] for it");
 	else if (*t->at == '{')
 		return bad_here(t, "only {}, every entry, and {0}, the first entry's value, can be "
 				   "written here");
@@ -165,7 +168,7 @@ int read_py_path(const struct reader *r, const struct ynode *n, const char *what
 		return rc;
 	memset(out, 0, sizeof(*out));
 	skip_blanks(&t);
-	rc = take_name(&t, "a local variable", out->head);
+	rc = take_name(&t, "a local variable", NULL, out->head);
 	if (!rc)
 		rc = take_steps(&t, out);
 	if (!rc)
@@ -181,17 +184,30 @@ int read_py_path(const struct reader *r, const struct ynode *n, const char *what
 /* ---- fields ------------------------------------------------------------------------------------
  */
 
+static bool is_entry_word(const char *name)
+{
+	return !strcmp(name, "key") || !strcmp(name, "value");
+}
+
 /* A field's path: from the element's attribute, or from the entry's `key` or `value`. */
 static int take_field_path(struct text *t, bool entries, struct py_path *p)
 {
 	char first[PY_NAME_MAX];
 	const char *from = t->at;
-	int rc = take_name(t, entries ? "key or value" : "an attribute", first);
+	bool dotted = !entries && take(t, "."); /* for an attribute named key or value */
+	int rc = take_name(t, entries ? "key or value" : "an attribute", NULL, first);
 
 	if (rc)
 		return rc;
+	if (!entries && !dotted && is_entry_word(first)) {
+		t->at = from;
+		return bad_here(t,
+				"\"%s\" of what? The query does not end in {}: end it so, for the "
+				"entries of a dict, or write .%s for an attribute of that name",
+				first, first);
+	}
 	if (entries) {
-		if (strcmp(first, "key") != 0 && strcmp(first, "value") != 0) {
+		if (!is_entry_word(first)) {
 			t->at = from;
 			return bad_here(t,
 					"\"%s\" of what? The query ends in {}: begin with key or "
@@ -217,7 +233,7 @@ static int take_what(struct text *t, unsigned allowed, struct py_field *f)
 	const char *list[ARRAY_SIZE(what_names) + 1];
 	const char *from = t->at;
 	char word[PY_NAME_MAX], hint[160];
-	int rc = take_name(t, "a field", word);
+	int rc = take_name(t, "a field", NULL, word);
 	size_t n = 0;
 
 	if (rc)
@@ -345,7 +361,8 @@ int read_py_query(const struct reader *r, const struct ynode *n, const char *wha
 	out->line = n->mark.line;
 	out->col = n->mark.col;
 	skip_blanks(&t);
-	rc = take_name(&t, "a local variable", out->path.head);
+	rc = take_name(&t, "a local variable", ", then the way to the elements: self.NAME[*]",
+		       out->path.head);
 	if (!rc)
 		rc = take_steps(&t, &out->path);
 	if (!rc)
@@ -390,7 +407,8 @@ static void put_path(const struct py_path *p, char *buf, size_t len, size_t *at)
 
 		switch (s->kind) {
 		case PY_ATTR:
-			put(buf, len, at, "%s%s", i || p->head[0] ? "." : "", s->name);
+			put(buf, len, at, "%s%s",
+			    i || p->head[0] || is_entry_word(s->name) ? "." : "", s->name);
 			break;
 		case PY_EACH:
 			put(buf, len, at, "[*]");

@@ -175,7 +175,11 @@ static int read_queues(const struct reader *r, const struct ynode *map, struct p
 		rc = queue_name(r, key, py->queue[i].name);
 		for (size_t k = 0; !rc && k < i; k++)
 			if (!strcmp(py->queue[k].name, key->text))
-				rc = bad_at(r, key->mark, "queue \"%s\" a second time", key->text);
+				rc = bad_at(r, key->mark,
+					    "queue \"%s\" a second time: give it another name that "
+					    "says its stage, such as %.9s2, or make its query an "
+					    "alternative of the first",
+					    key->text, key->text);
 		snprintf(what, sizeof(what), "queue %s", py->queue[i].name);
 		if (!rc)
 			rc = read_alts(r, ynode_value(map, i), what, allowed, FIELD(PY_ROOM),
@@ -231,14 +235,20 @@ static int read_states(const struct reader *r, const struct ynode *map, struct p
 
 		if (!n)
 			continue;
-		rc = read_s64(r, n, keys[i], values[i]);
+		if (n->kind != YNODE_SCALAR || !number_parse(n->text, values[i]))
+			rc = bad_at(r, n->mark,
+				    "%s must be a whole number: the one in the status table (of a "
+				    "member of an Enum, its value)",
+				    keys[i]);
 		/* -1 is HELD_NO_ENTRY in events: a table that holds it could not be told apart */
 		if (!rc && *values[i] < 0)
 			rc = bad_at(r, n->mark, "%s: a state's value is 0 or more", keys[i]);
 		for (size_t k = 0; !rc && k < i; k++)
 			if (*values[k] == *values[i])
-				rc = bad_at(r, n->mark, "%s and %s are both %lld", keys[k], keys[i],
-					    (long long)*values[i]);
+				rc = bad_at(r, n->mark,
+					    "%s and %s are both %lld: leave the one out that the "
+					    "server does not tell apart",
+					    keys[k], keys[i], (long long)*values[i]);
 	}
 	return rc;
 }

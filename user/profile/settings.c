@@ -319,10 +319,14 @@ int read_settings(const struct reader *r, const struct ynode *map)
 		const char *key;
 		int (*read)(const struct reader *r, const struct ynode *n);
 		bool required;
+		const char *unless; /* not required beside this key */
 	} parts[] = {
-		{"match", read_process_match, false}, {"room", read_room, true},
-		{"stages", read_stages, false},       {"done", read_done, false},
-		{"status", read_status, false},       {"libraries", read_libraries, true},
+		{"match", read_process_match, false, NULL},
+		{"room", read_room, true, NULL},
+		{"stages", read_stages, false, NULL},
+		{"done", read_done, false, NULL},
+		{"status", read_status, false, NULL},
+		{"libraries", read_libraries, true, "python"},
 	};
 	int rc = 0;
 
@@ -332,7 +336,7 @@ int read_settings(const struct reader *r, const struct ynode *map)
 
 		if (n)
 			rc = parts[i].read(r, n);
-		else if (parts[i].required)
+		else if (parts[i].required && !(parts[i].unless && ynode_get(map, parts[i].unless)))
 			rc = need_key(r, map, "the profile", parts[i].key, &n);
 	}
 	return rc;

@@ -53,6 +53,8 @@ static const char *remedy(const yaml_parser_t *p)
 {
 	const char *context = p->context ? p->context : "";
 
+	if (p->problem && strstr(p->problem, "mapping values are not allowed"))
+		return ": quote a text that holds \": \", the whole of it";
 	if (strstr(context, "alias"))
 		return ": quote a text that begins with *";
 	if (strstr(context, "flow mapping") || strstr(context, "flow sequence"))

@@ -62,6 +62,8 @@ int pyroot_check(struct pyreader *r);
 /* workers.c: workers, bootstrap thread, and who serves which backlog. s->waiting holds the rows of
  * the backlog. */
 int pyworkers_read(struct pyreader *r, struct py_snapshot *s, bool *stable);
+/* snapshot.c: the path that leads to a backlog's queue objects; true: to many. */
+bool pybacklog_queues(const struct py_path *p, struct py_path *out);
 /* All threads, two tries. */
 int pyreader_threads(struct pyreader *r, bool names, struct py_threads *out);
 

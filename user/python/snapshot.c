@@ -212,7 +212,7 @@ static int read_announced(struct take *t)
  * The path up to its queue objects: they are what the outermost [*] leads to, or, where what waits
  * is in it, the container before it.
  */
-static bool queues_path(const struct py_path *p, struct py_path *out)
+bool pybacklog_queues(const struct py_path *p, struct py_path *out)
 {
 	int first = -1;
 	bool more = false;
@@ -237,7 +237,7 @@ static int read_backlog_queues(struct take *t, bool *many)
 	struct pyelems v;
 	int err;
 
-	*many = queues_path(&t->r->spec->backlog.query[t->r->backlog_alt].path, &path);
+	*many = pybacklog_queues(&t->r->spec->backlog.query[t->r->backlog_alt].path, &path);
 	err = pywalk(t->r->batch, t->r->root.obj, &path, &v);
 	if (err && !pybatch_fatal(t->r->batch, err)) {
 		s->unstable++;
