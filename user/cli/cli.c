@@ -57,7 +57,8 @@ static bool takes_argument(const struct argp *argp, const char *word)
 {
 	const struct argp_option *o;
 
-	for (o = argp->options; o && (o->name || o->key); o++) {
+	/* headings have neither name nor key; the end has no text either */
+	for (o = argp->options; o && (o->name || o->key || o->doc); o++) {
 		if (!o->arg)
 			continue;
 		if (word[0] == '-' && word[1] == '-' && o->name && !strcmp(word + 2, o->name))

@@ -158,7 +158,8 @@ static void find_unknowns(const struct page *p, struct unknowns *u)
 	add_unknown(u, s->lost_events != 0,
 		    "which events the recording itself could not keep (full disk?)");
 	add_unknown(u, open && !s->running && !s->ended,
-		    "what happened after the recording stops: its writer was killed");
+		    "what happened after the recording stops: its writer was killed, or this is a "
+		    "copy");
 	add_unknown(u, open && s->ended, "what happened after the recording ended");
 }
 

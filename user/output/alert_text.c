@@ -110,7 +110,11 @@ static void put_recovered(FILE *f, const struct model_alert *a, const struct ale
 	char stalled[32];
 
 	time_span(a->stalled_ns, stalled, sizeof(stalled));
-	put_head(f, a, env, GREEN, "RECOVERED");
+	/* a room that failed is no good news, but it is not stuck any more */
+	if (a->outcome == OUTCOME_FAILED)
+		put_head(f, a, env, DIM, "ENDED");
+	else
+		put_head(f, a, env, GREEN, "RECOVERED");
 	put_room(f, a->life);
 	fprintf(f, ": %s after a stall of %s (was %s)\n",
 		a->outcome == OUTCOME_MOVING ? "moves again" : sp_outcome_name(a->outcome), stalled,
