@@ -231,7 +231,7 @@ static void test_text(void **state)
 	l.life = 2;
 	text = alert_text(&a, &env);
 	assert_string_equal(text,
-			    "2026-11-29T12:00:03.000Z RECOVERED room 9223372036854775807 life 2 "
+			    "2026-11-29T12:00:03.000Z ENDED room 9223372036854775807 life 2 "
 			    "(pid 4242): failed after a stall of 1 min 5 s (was "
 			    "transfer-stalled)\n");
 	free(text);
