@@ -6,7 +6,6 @@
 #include "python/view_priv.h"
 #include "util/clock.h"
 
-#define TWICE 2 /* snapshots that must agree */
 #define ENTRY_LEFT                                                                                 \
 	4 /* snapshots after which an entry says nothing about a request that was sent             \
 	   */
@@ -15,11 +14,6 @@
 #define SAME_ROOM_MAX 64     /* requests of one room that are looked through for the same rid */
 
 static const struct view_facts nothing = {.code = HELD_UNKNOWN, .seen = -1, .need = -1};
-
-static uint8_t twice(uint8_t n)
-{
-	return n < TWICE ? n + 1 : n;
-}
 
 struct view_facts *view_facts_of(const struct view_take *t, struct view_room *r)
 {
@@ -43,8 +37,8 @@ struct view_facts *view_facts_of(const struct view_take *t, struct view_room *r)
 
 /* ---- events -------------------------------------------------------------------------------- */
 
-static void event_init(const struct view_take *t, struct sp_event *ev, enum sp_role role,
-		       const char *room)
+void view_event_init(const struct view_take *t, struct sp_event *ev, enum sp_role role,
+		     const char *room)
 {
 	sp_event_init(ev);
 	ev->ns = t->s->start_ns;
@@ -56,7 +50,7 @@ static void event_init(const struct view_take *t, struct sp_event *ev, enum sp_r
 static void item_event(const struct view_take *t, struct sp_event *ev, enum sp_role role,
 		       const struct view_item *it)
 {
-	event_init(t, ev, role, it->room->name);
+	view_event_init(t, ev, role, it->room->name);
 	ev->op = it->addr;
 	snprintf(ev->rid, sizeof(ev->rid), "%s", it->rid);
 }
@@ -140,7 +134,7 @@ static void say_entry(const struct view_take *t, struct view_room *r)
 	if (r->told == r->sure.code || (first && r->sure.code == HELD_NO_ENTRY))
 		return;
 	r->told = r->sure.code;
-	event_init(t, &ev, ROLE_HELD, r->name);
+	view_event_init(t, &ev, ROLE_HELD, r->name);
 	ev.code = r->sure.code;
 	ev.flags = first && r->born == 1 ? EV_CUT : 0;
 	t->fn(t->ctx, &ev);
@@ -199,7 +193,7 @@ static void roll_room(const struct view_take *t, struct view_room *r)
 	} else if (now->entry) {
 		r->no_entry = 0;
 	} else if (t->s->complete) {
-		r->no_entry = twice(r->no_entry);
+		r->no_entry = view_twice(r->no_entry);
 	}
 	r->code_agreed = false;
 	if (r->born != t->v->round) {
@@ -265,7 +259,7 @@ static bool judge_gone(struct view_take *t, struct view_item *it)
 {
 	enum queue_kind kind = kind_of(t->v, it->queue);
 	bool table = t->v->py->status.n;
-	bool no_entry = table && it->room->no_entry == TWICE;
+	bool no_entry = table && it->room->no_entry == VIEW_TWICE;
 	/* from there it goes nowhere else; what is left in the table may be another's, or stays */
 	bool sent = kind == QUEUE_INFLIGHT &&
 		    (!table || it->gone >= ENTRY_LEFT || it->room->listed_round == t->v->round);
@@ -301,7 +295,7 @@ static bool roll_gone(struct view_take *t, struct view_item *it)
 		it->gone++;
 	if (it->gone == 1)
 		it->gone_ns = t->s->start_ns;
-	if (it->gone < TWICE)
+	if (it->gone < VIEW_TWICE)
 		return true;
 	return it->sure ? judge_gone(t, it) : forget(t, it);
 }
@@ -359,114 +353,6 @@ static void roll_entries(const struct view_take *t)
 	}
 }
 
-/* ---- threads -------------------------------------------------------------------------------- */
-
-static void say_at(const struct view_take *t, struct view_worker *w)
-{
-	struct sp_event ev;
-
-	event_init(t, &ev, ROLE_THREAD, w->room);
-	snprintf(ev.kind, sizeof(ev.kind), "at");
-	ev.tid = w->tid;
-	ev.flags = !w->has_told && w->born == 1 ? EV_CUT : 0;
-	memcpy(w->told, w->room, sizeof(w->told));
-	w->has_told = true;
-	t->fn(t->ctx, &ev);
-}
-
-static void roll_workers(const struct view_take *t)
-{
-	struct pyview *v = t->v;
-	struct view_worker *w, *next;
-
-	for (w = v->workers; w; w = next) {
-		next = w->hh.next;
-		if (w->round + 1 < v->round) {
-			view_worker_del(v, w); /* the kernel tells of its end */
-			continue;
-		}
-		if (w->round != v->round)
-			continue;
-		/* at the same twice; or twice not at what was said, and so on the move */
-		if (w->before_round && w->before_round == v->round - 1 &&
-		    (!w->has_told ? !strcmp(w->room, w->before)
-				  : strcmp(w->room, w->told) && strcmp(w->before, w->told)))
-			say_at(t, w);
-		memcpy(w->before, w->room, sizeof(w->before));
-		w->before_round = v->round;
-	}
-}
-
-static void roll_bootstrap(const struct view_take *t)
-{
-	struct pyview *v = t->v;
-	const struct py_snapshot *s = t->s;
-	struct sp_event ev;
-	bool change;
-
-	if (!s->bootstrap_declared)
-		return;
-	if (s->bootstrap_alive) {
-		v->boot_tid = s->bootstrap_tid;
-		v->boot_present = twice(v->boot_present);
-		v->boot_absent = 0;
-	} else {
-		/* a worker that is found shows that the profile's names fit this server */
-		v->boot_absent = s->nworker ? twice(v->boot_absent) : 0;
-		v->boot_present = 0;
-	}
-	change = v->boot_missing ? v->boot_present == TWICE : v->boot_absent == TWICE;
-	if (!change)
-		return;
-	v->boot_missing = !v->boot_missing;
-	event_init(t, &ev, ROLE_THREAD, "");
-	ev.tid = v->boot_tid;
-	snprintf(ev.kind, sizeof(ev.kind), "%s", v->boot_missing ? "missing" : "found");
-	for (int i = 0; i < v->py->nthreads; i++)
-		if (v->py->thread[i].role == PY_THREAD_BOOTSTRAP)
-			snprintf(ev.note, sizeof(ev.note), "%s", v->py->thread[i].frame);
-	t->fn(t->ctx, &ev);
-}
-
-/* Why there may be work that is not seen; NULL: there is none. */
-static const char *unsure(const struct view_take *t, char *buf, size_t len)
-{
-	const struct profile_python *py = t->v->py;
-
-	for (int i = 0; i < py->nthreads; i++) {
-		const struct py_thread_spec *spec = &py->thread[i];
-		const struct pyview_declared *d = &t->s->thread[i];
-
-		if (spec->role != PY_THREAD_WORKER || (d->ever && !d->unknown))
-			continue;
-		if (d->ever)
-			snprintf(buf, len, "busy of %.40s is unreadable", spec->frame);
-		else
-			snprintf(buf, len, "no thread is in %.40s", spec->frame);
-		return buf;
-	}
-	return NULL;
-}
-
-/* Doubt counts at once, as it only takes certainty away. */
-static void roll_doubt(const struct view_take *t)
-{
-	struct pyview *v = t->v;
-	struct sp_event ev;
-	char why[sizeof(ev.note)];
-	const char *note = unsure(t, why, sizeof(why));
-
-	v->sure_rounds = note ? 0 : twice(v->sure_rounds);
-	if (note ? v->workers_told == WORKERS_UNSURE
-		 : v->workers_told == WORKERS_SURE || v->sure_rounds < TWICE)
-		return;
-	v->workers_told = note ? WORKERS_UNSURE : WORKERS_SURE;
-	event_init(t, &ev, ROLE_THREAD, "");
-	snprintf(ev.kind, sizeof(ev.kind), "%s", note ? "unsure" : "sure");
-	snprintf(ev.note, sizeof(ev.note), "%s", note ? note : "");
-	t->fn(t->ctx, &ev);
-}
-
 /* The profile's words for a queue's rooms are those of the table, once there was reason to ask. A
  * round later: what was seen may be confirmed, and then it need not be said. */
 static void say_fits(const struct view_take *t)
@@ -479,7 +365,7 @@ static void say_fits(const struct view_take *t)
 		if (!(v->fits_before & v->doubted & ~v->fits_told & 1 << i))
 			continue;
 		v->fits_told |= (uint8_t)(1 << i);
-		event_init(t, &ev, ROLE_VIEW, "");
+		view_event_init(t, &ev, ROLE_VIEW, "");
 		snprintf(ev.kind, sizeof(ev.kind), "fits");
 		snprintf(ev.note, sizeof(ev.note), "%s", v->py->queue[i].name);
 		t->fn(t->ctx, &ev);
@@ -490,9 +376,7 @@ static void say_fits(const struct view_take *t)
 void view_agree(struct view_take *t)
 {
 	roll_rooms(t);
-	roll_doubt(t);
-	roll_workers(t);
-	roll_bootstrap(t);
+	view_agree_threads(t);
 	roll_items(t);
 	roll_entries(t);
 	say_fits(t);

@@ -98,11 +98,22 @@ struct view_take {
 	size_t surplus; /* requests in no queue that are to be forgotten */
 };
 
+#define VIEW_TWICE 2 /* snapshots that must agree */
+static inline uint8_t view_twice(uint8_t n)
+{
+	return n < VIEW_TWICE ? n + 1 : n;
+}
+
 /* view_agree.c */
+void view_event_init(const struct view_take *t, struct sp_event *ev, enum sp_role role,
+		     const char *room);
 /* What the snapshot being taken says of a room: nothing at first. */
 struct view_facts *view_facts_of(const struct view_take *t, struct view_room *r);
 /* Compare all that was noted with the snapshot before, and say what is confirmed and new. */
 void view_agree(struct view_take *t);
+
+/* view_threads.c */
+void view_agree_threads(const struct view_take *t);
 
 /* view_table.c; add: NULL means out of memory. */
 struct view_room *view_room_find(const struct pyview *v, const char *name);
