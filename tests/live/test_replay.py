@@ -2,6 +2,8 @@
 """`replay` of a recording made live: with other deadlines than the watch had, and of an ordinary recording, which
 has dropped the healthy rooms."""
 import json
+import os
+import signal
 import sqlite3
 import time
 import unittest
@@ -10,7 +12,7 @@ import sp
 from scenario_case import DEADLINES, ScenarioCase, model_time, scenarios, wait_deadlines
 from node import Node
 
-LONG_S = 9.0   # so long the pin is recorded after its last progress
+LONG_S = 9.0  # so long the pin is recorded after its last progress
 SHORTER_AND_LONGER = (1, 2, 3, 5, 7)
 
 
@@ -32,8 +34,9 @@ class OtherDeadlines(ScenarioCase):
     def setUpClass(cls):
         """One pin, recorded by two watches, with and without the server's own view."""
         cls.node = cls.enterClassContext(Node())
-        cls.seen, cls.native = (cls.enterClassContext(sp.Watch("-p", cls.node.pid, "--stuck-after", "inflight=3s", *args))
-                                for args in ((), ("--no-python",)))
+        args = ("-p", cls.node.pid, "--stuck-after", "inflight=3s")
+        cls.seen = cls.enterClassContext(sp.Watch(*args))
+        cls.native = cls.enterClassContext(sp.Watch(*args, "--no-python"))
         cls.room = cls.node.room()
         cls.node.hook(lose_aux=[cls.room])
         cls.node.decode().announce(cls.room, 96)
@@ -74,7 +77,30 @@ class OtherDeadlines(ScenarioCase):
     def idle_at_the_end(self):
         """Seconds from the live alert to the end of the recording."""
         with sqlite3.connect(f"file:{self.seen.db}?mode=ro", uri=True) as db:
-            return db.execute("SELECT (p.model_ns - a.ns) / 1e9 FROM progress p, alert a WHERE a.type = 'stuck'").fetchone()[0]
+            return db.execute("SELECT (p.model_ns - a.ns) / 1e9 FROM progress p, alert a"
+                              " WHERE a.type = 'stuck'").fetchone()[0]
+
+
+class EndOfProcess(ScenarioCase):
+    def test_just_before_it(self):
+        """Overdue when the process was killed, by a deadline that the watch did not have: told, and the exit code."""
+        with Node() as node, sp.Watch("-p", node.pid, "--stuck-after", "inflight=1s") as watch:
+            room = node.room()
+            node.hook(lose_aux=[room])
+            node.decode().announce(room, 96)
+            node.post(room)
+            live = watch.wait_stuck(room)
+            began = time.monotonic_ns()
+            sp.wait_for(lambda: model_time(watch.db) > began + 1_000_000_000, 20, "the pin to grow older")
+            os.kill(node.pid, signal.SIGKILL)
+            sp.wait_for(lambda: watch.p.poll() is not None, 20, "the watch to end")
+            self.assertEqual(watch.stop(), 3)
+            end = next(a for a in watch.of_type("target") if a["what"] == "exited")
+            idle = live["idle_s"] + seconds(end) - seconds(live)
+            rc, again = replay(watch.db, "--stuck-after", f"inflight={int((idle - 0.02) * 1000)}ms")
+            self.assertEqual((rc, [(a["room"], a["cause"], a["confidence"]) for a in again]),
+                             (3, [(str(room), "aux-missing", "likely")]))
+            self.assertEqual(replay(watch.db, "--stuck-after", f"inflight={int((idle + 0.1) * 1000)}ms"), (0, []))
 
 
 class Ordinary(ScenarioCase):
