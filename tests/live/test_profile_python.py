@@ -121,6 +121,16 @@ class ProfilePython(unittest.TestCase):
         return self.stack.enter_context(sp.Watch("--probes", self.files[name], "-p", self.bakery.pid,
                                                  "--min-confidence", "possible"))
 
+    def replayed(self, watch):
+        """A recording keeps what took the certainty away."""
+        watch.stop()
+        p = sp.run("replay", watch.db, "--alerts", "json", "--min-confidence", "possible")
+        keys = ("type", "room", "life", "cause", "confidence")
+        told = [[tuple(a.get(k) for k in keys) for a in alerts if a["type"] == "stuck"]
+                for alerts in (watch.alerts, [json.loads(x) for x in p.stdout.splitlines() if x[:1] == "{"])]
+        self.assertTrue(told[0])
+        self.assertEqual(told[0], told[1], p.stderr)
+
     def certain(self, watch):
         return [(a["room"], a["cause"]) for a in watch.stuck() if a["confidence"] == "certain"]
 
@@ -145,6 +155,8 @@ class ProfilePython(unittest.TestCase):
         for name, watch in watches.items():
             self.assertLessEqual({room for room, _ in self.certain(watch)}, {str(burnt), f"loaf-{burnt}"}, name)
             self.assertEqual(watch.bad_lines, [])
+        for name in ("another room", "no such frame"):
+            self.replayed(watches[name])
 
     def test_a_worker_that_left(self):
         """That nobody serves the queue is certain where somebody has been seen to serve it."""

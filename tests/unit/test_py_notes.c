@@ -264,28 +264,43 @@ static void test_unserved(void **state)
 	pyview_free(c.v);
 }
 
-/* That the table is the right one is said where there was reason to ask, and nothing else says so.
- */
 static void test_fits(void **state)
 {
 	struct scene c;
 
 	(void)state;
-	begin(&c);
-	strcpy(c.request[1].room, "pin");
+	begin(&c); /* the table's entries: 7, 8, 9; in the inflight queue: */
+	strcpy(c.request[1].room, "loaf");
 	c.s.nrequest = 2;
-	look(&c);
+	assert_string_equal(look(&c), "misfit inflight;");
 	assert_string_equal(look(&c), "");
-	c.s.nrequest = 3; /* seen once, with an entry */
-	assert_string_equal(look(&c), "");
-	c.s.nrequest = 2;
+	pyview_reset(c.v); /* whether the model still knows of it is not known */
+	assert_string_equal(look(&c), "misfit inflight;");
+	c.s.nrequest = 3; /* 8, seen once */
 	assert_string_equal(look(&c), "fits inflight;");
+	c.s.nrequest = 2;
 	assert_string_equal(look(&c), "");
 	pyview_free(c.v);
+	/* its own entry was there when it was in an earlier queue */
 	begin(&c);
-	strcpy(c.request[1].room, "pin");
-	for (int i = 0; i < 4; i++) /* seen twice: said of the request itself */
-		assert_null(strstr(look(&c), "fits"));
+	c.s.nrequest = 1;
+	assert_string_equal(look(&c), "");
+	c.request[0].queue = 1;
+	strcpy(c.status[2].room, "91");
+	for (int i = 0; i < 3; i++)
+		assert_string_equal(look(&c), "");
+	pyview_free(c.v);
+	/* a table without entries of others is that of the rooms that it lacks */
+	begin(&c);
+	strcpy(c.request[1].room, "loaf");
+	c.s.nrequest = 2;
+	assert_string_equal(look(&c), "misfit inflight;");
+	strcpy(c.status[0].room, "9");
+	c.s.nstatus = 1;
+	assert_string_equal(look(&c), "");
+	assert_string_equal(look(&c), "fits inflight;");
+	c.s.nstatus = 0;
+	assert_string_equal(look(&c), "");
 	pyview_free(c.v);
 }
 

@@ -36,8 +36,8 @@ enum sp_role {
 	ROLE_LOSS,   /* events were lost: count in code, cause in kind */
 	ROLE_STALL,  /* the watcher itself did not run: from ns on, for code ns */
 	ROLE_VIEW,   /* the server's own state was read: kind ok (code: ns of the snapshot before,
-			which agrees), unstable or lost (code -errno, note why); fits: the status
-			table is one of the rooms of that queue (note) */
+			which agrees), unstable or lost (code -errno, note why); misfit, fits: the
+			status table seems (not) to be that of the rooms of that queue (note) */
 	ROLE_MAX,
 };
 

@@ -88,7 +88,7 @@ static void say_slip(struct scene *s)
 
 	if (!seen_in(s->l, Q_INFLIGHT))
 		return;
-	if (s->c->cause == CAUSE_STATUS_LOST && seen_other_table(s->m, s->l))
+	if (s->c->cause == CAUSE_STATUS_LOST && p->misfit)
 		say(s, true,
 		    "no room of that queue has been in the status table, which has "
 		    "others: perhaps they are not the same kind of room");

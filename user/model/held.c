@@ -113,20 +113,6 @@ static void note_thread(struct model *m, struct seen *s, const struct sp_event *
 	s->tid_ns = m->now;
 }
 
-/* What shows that the rooms of a queue are those of the status table: an entry of one of them, or
- * one that it had in an earlier queue. */
-static void note_table(struct proc *p, struct seen *s, enum queue q, int64_t code)
-{
-	bool before = p->with_entry >> q & 1;
-
-	if (code != HELD_UNKNOWN && code != HELD_NO_ENTRY)
-		s->had_entry = true;
-	if (!s->had_entry || before)
-		return;
-	p->with_entry |= (uint8_t)(1 << q);
-	p->rejudge |= q == Q_INFLIGHT;
-}
-
 static void note_forward(const struct model *m, struct proc *p, struct seen *s, bool forward)
 {
 	if (s->forward == forward)
@@ -236,7 +222,6 @@ static int held(struct model *m, struct life *l, const struct sp_event *ev, bool
 		s->op = ev->op;
 	l->arrived = true;
 	note_entry(l->room, ev->code);
-	note_table(l->proc, s, q, ev->code);
 	moved |= note_code(m, s, ev->code);
 	moved |= note_queue(m, l, q, ev);
 	moved |= grown(&s->announced, ev->chunk);
@@ -269,7 +254,6 @@ static void entry_of(struct model *m, struct life *l, const struct sp_event *ev)
 		return;
 	if (l->stuck)
 		stall_prepare(m, l);
-	note_table(l->proc, s, Q_NONE, ev->code);
 	/* its disappearance tells an end, not that the room moves */
 	if (note_code(m, s, ev->code) && ev->code != HELD_NO_ENTRY)
 		progress(m, l, ev);

@@ -141,8 +141,8 @@ struct proc {
 	bool boot_known;           /* it has been there before */
 	bool unsure;               /* the view says that not all its workers are known... */
 	char unsure_why[64];
-	uint8_t with_entry; /* bits 1 << enum queue: requests of it have been seen in the table */
-	bool rejudge;       /* a doubt has gone: the next round judges again what is stuck */
+	bool misfit;  /* and that the table may not be that of the inflight requests */
+	bool rejudge; /* a doubt has gone: the next round judges again what is stuck */
 	uint32_t boot_tid, nposters;
 	uint32_t served; /* rooms whose thread was seen */
 	struct rule by_peer;

@@ -87,26 +87,6 @@ const char *seen_state(const struct model *m, int64_t code)
 	return py_state_is(py->states.done, code) ? "done" : "";
 }
 
-static bool any_listed(const struct room *r)
-{
-	for (const struct life *l = r->first; l; l = l->rnext)
-		if (seen_listed(l))
-			return true;
-	return false;
-}
-
-bool seen_other_table(const struct model *m, const struct life *l)
-{
-	const struct proc *p = l->proc;
-
-	if (p->with_entry >> Q_INFLIGHT & 1 || l->seen->had_entry)
-		return false;
-	for (const struct room *r = m->rooms; r; r = r->hh.next)
-		if (r->pid == p->pid && r->entry == ENTRY_YES && !any_listed(r))
-			return true;
-	return false;
-}
-
 bool backlog_known(const struct model *m)
 {
 	const struct profile_python *py = m->cfg.profile->python;

@@ -54,7 +54,6 @@ struct seen {
 	bool at;        /* thread tid is at work on it */
 	bool orphan;    /* waits in a backlog that no thread serves */
 	bool queued;    /* waits in one of which that is not known */
-	bool had_entry; /* the status table has had an entry of it */
 	bool cut_off;   /* the thread that was at it has exited */
 	bool asks;      /* counted in model_asks */
 	bool waits;     /* in the process's list */
@@ -99,9 +98,6 @@ bool seen_ready(const struct model *m, const struct life *l);
 bool seen_moving(const struct model *m, const struct life *l);
 bool seen_done(const struct model *m, const struct life *l);
 const char *seen_state(const struct model *m, int64_t code); /* "moving"; "" no meaning */
-/* The status table may be one of other rooms: none of those in the inflight queue has ever had an
- * entry in it, and it has some that are nobody's. */
-bool seen_other_table(const struct model *m, const struct life *l);
 /* No thread is at it and no chunk of it waits for one; false where the profile cannot tell. */
 bool seen_idle(const struct model *m, const struct life *l);
 bool backlog_known(const struct model *m);

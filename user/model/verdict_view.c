@@ -141,7 +141,7 @@ static bool no_reply(struct view *v)
 static bool no_entry(struct view *v)
 {
 	return v->s->code == HELD_NO_ENTRY &&
-	       set(v, CAUSE_STATUS_LOST, certain_if(!seen_other_table(v->m, v->l)), 1);
+	       set(v, CAUSE_STATUS_LOST, certain_if(!v->l->proc->misfit), 1);
 }
 
 static bool reused(struct view *v)

@@ -302,11 +302,12 @@ static void lost(struct model *m, struct proc *p, const struct sp_event *ev)
 	no_answer(m, p, ev);
 }
 
-static void fits(struct model *m, struct proc *p, const struct sp_event *ev)
+/* Whether the table is one of the rooms in the inflight queue. */
+static void note_fit(struct model *m, struct proc *p, const struct sp_event *ev, bool fits)
 {
 	tell_taken(m, ev, NULL);
-	p->with_entry |= (uint8_t)(1 << queue_of(ev->note));
-	p->rejudge = true;
+	p->rejudge |= p->misfit && fits;
+	p->misfit = !fits;
 }
 
 int view_event(struct model *m, const struct sp_event *ev)
@@ -321,8 +322,8 @@ int view_event(struct model *m, const struct sp_event *ev)
 		unstable(m, p, ev);
 	else if (!strcmp(ev->kind, "lost"))
 		lost(m, p, ev);
-	else if (!strcmp(ev->kind, "fits"))
-		fits(m, p, ev);
+	else if (!strcmp(ev->kind, "fits") || !strcmp(ev->kind, "misfit"))
+		note_fit(m, p, ev, ev->kind[0] == 'f');
 	else
 		tell_taken(m, ev, NULL);
 	return 0;

@@ -37,6 +37,7 @@ void pyview_reset(struct pyview *v)
 
 	if (v->workers_told != WORKERS_SURE)
 		fresh.workers_told = WORKERS_PERHAPS;
+	fresh.misfit_perhaps = v->misfit | v->misfit_perhaps;
 
 	view_table_free(v);
 	*v = fresh;

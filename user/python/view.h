@@ -19,10 +19,11 @@
  * why): there may be work that is not seen: a worker's `busy` cannot be read, or no thread has ever
  * been in a declared worker's frame; said at the first such snapshot. "sure": in two no longer.
  *   view     (made by the caller of pyview_take from its answer) kind "ok", "unstable", "lost".
- *            kind "fits" (by the view itself), note = a queue: one of its requests has been seen,
- *            be it once, with an entry in the status table. Said only where a request of that
- *            queue was without one when it was first spoken of: so that this is the server's
- *            fault, and not the profile's.
+ *            kind "misfit" (by the view itself), note = an inflight queue: no request of it has
+ *            ever been seen with an entry in the status table, not in an earlier queue either,
+ *            while the table has entries of rooms that are in no queue: it may not be the table of
+ *            these rooms. Said at the first such snapshot. "fits": a request has been seen with an
+ *            entry, be it once, or in two it is not so any more.
  *
  * What counts. A request is an object at an address with a room and a rid: another room or rid at
  * the same address is another request. A snapshot is *accepted* when it is stable and began 50 ms

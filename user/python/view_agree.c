@@ -99,10 +99,6 @@ static void say_held(const struct view_take *t, struct view_item *it, int8_t que
 	    it->told.need == f->need && it->told.tid == f->tid && it->told.flags == f->flags &&
 	    it->told.sent == it->sent_sure && it->told.total == it->total_sure)
 		return;
-	if (queue >= 0 && code != HELD_NO_ENTRY && code != HELD_UNKNOWN)
-		t->v->fits_told |= (uint8_t)(1 << queue);
-	else if (queue >= 0 && first && code == HELD_NO_ENTRY)
-		t->v->doubted |= (uint8_t)(1 << queue);
 	it->sure = true;
 	it->told.queue = queue;
 	it->told.code = code;
@@ -303,7 +299,8 @@ static bool roll_gone(struct view_take *t, struct view_item *it)
 static void roll_listed(const struct view_take *t, struct view_item *it)
 {
 	it->gone = 0;
-	if (it->room->now.entry)
+	it->had_entry |= it->room->now.entry;
+	if (it->had_entry)
 		t->v->fits |= (uint8_t)(1 << it->queue);
 	if (it->born != t->v->round) {
 		it->sent_sure = agree_count(it->sent_sure, it->sent_before, it->sent);
@@ -353,24 +350,53 @@ static void roll_entries(const struct view_take *t)
 	}
 }
 
-/* The profile's words for a queue's rooms are those of the table, once there was reason to ask. A
- * round later: what was seen may be confirmed, and then it need not be said. */
-static void say_fits(const struct view_take *t)
+/* ---- is the table that of these rooms? ------------------------------------------------------ */
+
+/* Requests of the queue are listed, and the table has entries, and all of them are of rooms that
+ * are in no queue. */
+static bool misfits(const struct view_take *t, int queue)
+{
+	const struct pyview *v = t->v;
+	bool listed = false;
+
+	if (v->fits >> queue & 1 || !t->s->has_status ||
+	    !strstr(v->py->queue[queue].name, "inflight"))
+		return false;
+	for (size_t i = 0; i < t->s->nrequest && !listed; i++)
+		listed = t->s->request[i].queue == queue;
+	for (const struct view_room *r = v->rooms; r && listed; r = r->hh.next) {
+		const struct view_item *it = r->items;
+
+		while (it && it->round != v->round)
+			it = it->next;
+		if (!it && r->round == v->round && r->now.entry)
+			return true;
+	}
+	return false;
+}
+
+/* A doubt counts at once, as it only takes certainty away. */
+static void roll_misfits(const struct view_take *t)
 {
 	struct pyview *v = t->v;
 
 	for (int i = 0; i < v->py->nqueues; i++) {
+		uint8_t bit = (uint8_t)(1 << i);
+		bool now = misfits(t, i);
 		struct sp_event ev;
 
-		if (!(v->fits_before & v->doubted & ~v->fits_told & 1 << i))
+		v->fit_rounds[i] = now ? 0 : view_twice(v->fit_rounds[i]);
+		if (now ? v->misfit & bit
+			: !((v->misfit | v->misfit_perhaps) & bit) ||
+				    (!(v->fits & bit) && v->fit_rounds[i] < VIEW_TWICE))
 			continue;
-		v->fits_told |= (uint8_t)(1 << i);
+		v->misfit = now ? v->misfit | bit : v->misfit & ~bit;
+		v->misfit_perhaps &= (uint8_t)~bit;
 		view_event_init(t, &ev, ROLE_VIEW, "");
-		snprintf(ev.kind, sizeof(ev.kind), "fits");
+		snprintf(ev.kind, sizeof(ev.kind), "%s", now ? "misfit" : "fits");
 		snprintf(ev.note, sizeof(ev.note), "%s", v->py->queue[i].name);
 		t->fn(t->ctx, &ev);
 	}
-	v->fits_before = v->fits;
 }
 
 void view_agree(struct view_take *t)
@@ -378,6 +404,6 @@ void view_agree(struct view_take *t)
 	roll_rooms(t);
 	view_agree_threads(t);
 	roll_items(t);
+	roll_misfits(t);
 	roll_entries(t);
-	say_fits(t);
 }

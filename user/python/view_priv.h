@@ -49,6 +49,7 @@ struct view_item {
 	int8_t queue, queue_before;              /* this snapshot's and the one's before; -1 */
 	uint8_t gone;                            /* complete snapshots in a row without it */
 	bool sure;                               /* confirmed once; then `told` is set */
+	bool had_entry;                          /* be it in an earlier queue */
 	/* the key, contiguous */
 	uint64_t addr;
 	struct view_room *room;
@@ -73,9 +74,11 @@ struct pyview {
 	bool boot_missing;                 /* told so */
 	uint8_t boot_absent, boot_present; /* accepted snapshots in a row, at most 2 */
 	uint8_t sure_rounds;               /* the same, of those in which all workers are known */
-	/* Queues, by bit: a request was seen with an entry (before this round); so said; a request
-	 * was first told without one. */
-	uint8_t fits, fits_before, fits_told, doubted;
+	/* Queues, by bit: a request of it has been seen with an entry; none of its rooms seems to
+	 * be of the table, told so; perhaps told so, before a reset. Rounds without that, at
+	 * most 2.
+	 */
+	uint8_t fits, misfit, misfit_perhaps, fit_rounds[PY_MAX_QUEUES];
 	/* told so; after a reset it may have been, and the next round says which it is */
 	enum { WORKERS_SURE, WORKERS_UNSURE, WORKERS_PERHAPS } workers_told;
 	uint32_t boot_tid;

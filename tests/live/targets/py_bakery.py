@@ -3,6 +3,7 @@
 them, the main loop hands them out. Commands come as lines of JSON on stdin, each answered by one on stdout."""
 import collections
 import json
+import os
 import sys
 import threading
 
@@ -88,6 +89,7 @@ class Bakery:
 def listen(bakery):
     for line in sys.stdin:
         print(json.dumps(bakery.command(**json.loads(line))), flush=True)
+    os._exit(0)  # whoever has started it is gone
 
 
 if __name__ == "__main__":
