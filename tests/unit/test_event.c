@@ -109,6 +109,23 @@ static void described(void **state)
 	ev.role = ROLE_THREAD;
 	ev.tid = 77;
 	is(&ev, "thread 77 exited");
+	ev.tid = 0;
+	strcpy(ev.kind, "unsure");
+	strcpy(ev.note, "no thread is in *.work");
+	is(&ev, "thread unsure (no thread is in *.work)");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_VIEW;
+	strcpy(ev.kind, "misfit");
+	strcpy(ev.note, "inflight");
+	is(&ev, "view misfit (inflight)");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_HELD;
+	strcpy(ev.kind, "inflight");
+	ev.code = 2;
+	ev.flags = EV_WAITS;
+	is(&ev, "held in queue inflight status 2 waits for a thread");
 
 	sp_event_init(&ev);
 	ev.role = ROLE_TARGET;
