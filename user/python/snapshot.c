@@ -15,6 +15,9 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 
+/* An element that was freed, and its place used again while it was read, may look as if all of its
+ * kind lacked an attribute. */
+#define UNFIT_TRIES 3
 #define ROOT_AGE_NS (10 * NS_PER_SEC) /* then it must be found in a frame again */
 
 /* ---- one declared container -------------------------------------------------------------------
@@ -52,7 +55,7 @@ static int run_alts(struct take *t, const struct py_alts *alts, int *last, struc
 
 	memset(rows, 0, sizeof(*rows));
 	*found = false;
-	for (int i = 0; i < alts->n && unfit(err); i++) {
+	for (int i = 0; i < UNFIT_TRIES * alts->n && unfit(err); i++) {
 		int k = (*last + i) % alts->n;
 
 		if (strcmp(alts->query[k].path.head, t->r->root.local) != 0)
