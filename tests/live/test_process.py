@@ -219,7 +219,8 @@ class Harmless(unittest.TestCase):
             with sp.Watch("-p", node.pid, *FAST, env={"SILENTPIN_UPROBE": backend}) as watch:
                 serve(node, decode)
                 self.assertGreater(text_differences(node.pid), 0, "the probes are not in place?")
-                sp.wait_for(lambda: len(sp.rooms(watch.db)) == 6, 5, "the rooms in the recording")
+                sp.wait_for(lambda: [r["outcome"] for r in sp.rooms(watch.db)] == ["done"] * 6, 10,
+                            "the rooms' ends in the recording")
                 watch.p.kill()
                 watch.p.wait()
                 sp.wait_for(lambda: text_differences(node.pid) == 0, 30, "the target's text as it was")

@@ -145,7 +145,7 @@ class Mutation(unittest.TestCase):
             done = json.loads(target.line())
         print(f"mutation {py.version} scheduler: {done['requests']} requests, {shown} snapshots, {unstable} unstable, "
               f"{wrong[1]} stable and {wrong[0]} unstable ones with a wrong room", flush=True)
-        self.assertGreater(shown, 3 / sp.SLOW)
+        self.assertGreater(shown, 1 / sp.SLOW)
 
     def each_watched(self, py):
         """What a watch believes, because two snapshots agree on it: rooms that are, none released before it was let

@@ -384,6 +384,7 @@ static int finish(struct watch *w)
 		collect_counters(w->collect, counters, end_ns);
 	collect_release(w->collect, end_ns);
 	model_advance(w->model, end_ns);
+	model_answer(w->model, 0); /* what no look has answered any more */
 	stuck = exits_stuck(&w->exits, w->model, w->o.min_confidence);
 	tell_troubles(w, end_ns);
 	if (w->o.verbose)

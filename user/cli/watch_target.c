@@ -288,6 +288,13 @@ static void find_more(struct watch *w)
 	}
 }
 
+/* The kernel or the rights are not enough for probes; anything else is to be mended, not gone
+ * around. */
+static bool not_allowed(int rc)
+{
+	return rc == -EPERM || rc == -EACCES || rc == -EOPNOTSUPP || rc == -ENOSYS;
+}
+
 static int attach_source(struct watch *w, struct sp_err *err)
 {
 	const char *force = getenv("SILENTPIN_UPROBE");
@@ -303,7 +310,7 @@ static int attach_source(struct watch *w, struct sp_err *err)
 				  "SILENTPIN_UPROBE=%s: say perf or multi, or leave it unset",
 				  force);
 	rc = attach_open(w->profile, &ao, on_notice, w, &w->attach, err);
-	if (!rc || !w->python || ao.no_probes)
+	if (!rc || !w->python || ao.no_probes || !not_allowed(rc))
 		return rc;
 	/* the server's own view needs neither BPF nor its rights */
 	w->native_err = *err;
