@@ -230,10 +230,9 @@ static void test_text(void **state)
 	a.stalled_ns = 65 * SEC;
 	l.life = 2;
 	text = alert_text(&a, &env);
-	assert_string_equal(text,
-			    "2026-11-29T12:00:03.000Z ENDED room 9223372036854775807 life 2 "
-			    "(pid 4242): failed after a stall of 1 min 5 s (was "
-			    "transfer-stalled)\n");
+	assert_string_equal(text, "2026-11-29T12:00:03.000Z ENDED room 9223372036854775807 life 2 "
+				  "(pid 4242): failed after a stall of 1 min 5 s (was "
+				  "transfer-stalled)\n");
 	free(text);
 	a = (struct model_alert){.type = ALERT_TARGET, .ns = 603 * SEC, .pid = 1, .what = "exited"};
 	text = alert_text(&a, &env);
