@@ -490,15 +490,6 @@ int route_op(struct model *m, const struct sp_event *ev);
  */
 void route_give(struct model *m, const struct sp_event *ev, struct life *l);
 void route_settle(struct model *m);
-/* alert.c */
-void life_view(struct model *m, struct life *l, struct model_life *v);
-void tell_taken(struct model *m, const struct sp_event *ev, struct life *l);
-void tell_changed(struct model *m, struct life *l);
-void tell_stuck(struct model *m, struct life *l, uint64_t ns);
-void tell_recovered(struct model *m, struct life *l, enum sp_outcome outcome);
-void tell_ended(struct model *m, struct life *l, enum sp_outcome outcome);
-void tell_target(struct model *m, const struct sp_event *ev, const char *what);
-void tell_peer(struct model *m, const struct sp_event *ev, const char *what);
-void tell_loss(struct model *m, const struct sp_event *ev);
+#include "model/tell.h" /* alert.c */
 
 #endif

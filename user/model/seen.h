@@ -76,7 +76,9 @@ static inline bool seen_listed(const struct life *l)
 }
 static inline bool seen_in(const struct life *l, enum queue q)
 {
-	return seen_listed(l) && l->seen->queue == q;
+	const struct seen *s = l->seen;
+
+	return s && s->listed && s->queue == q;
 }
 /* Does a source show when the server lets rooms of p go? */
 static inline bool sees_release(const struct model *m, const struct proc *p)
