@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Snapshots of memory recorded from CPython 3.10 to 3.13 (tests/unit/data/record_server.py): they
+ * Snapshots of memory recorded from CPython 3.10 to 3.13 (tests/unit/data/record.py): they
  * say what the recorded server said of itself; what a profile declares and the server has not is
  * told; what changes while it is read is not believed.
  *
