@@ -5,6 +5,7 @@ With the server's own view every room that is held must be told, with the cause 
 with the right life; no other room may be told from `likely` on. Without it (--no-python) the transport's
 calls cannot know everything: what they cannot is listed by name.
 """
+import concurrent.futures
 import os
 import sqlite3
 import sys
@@ -195,3 +196,37 @@ class ScenarioCase(unittest.TestCase):
         self.assertEqual([key(a) for a in watch.alerts if a["type"] in kinds],
                          [key(a) for a in again if a["type"] in kinds])
         self.assertEqual(p.returncode, watch.rc)
+
+
+class Together(ScenarioCase):
+    """Scenarios spend their time waiting for deadlines, so a few run side by side: a test waits for its own, and the
+    next ones (in the order of their names, as tests are run) have been started meanwhile."""
+
+    SIDE_BY_SIDE = 3
+
+    @classmethod
+    def setUpClass(cls):
+        cls.pool = concurrent.futures.ThreadPoolExecutor(cls.SIDE_BY_SIDE)
+        cls.addClassCleanup(cls.pool.shutdown, cancel_futures=True)
+        cls.started = {}
+
+    @classmethod
+    def add(cls, scenario, **how):
+        name = "test_" + scenario.replace("-", "_")
+        if "how_of" not in cls.__dict__:
+            cls.how_of = {}
+        cls.how_of[name] = (scenario, how)
+
+        def test(self):
+            self.result_of(name)
+        test.__doc__ = scenarios.SCENARIOS[scenario].__doc__
+        setattr(cls, name, test)
+
+    def result_of(self, name):
+        names = sorted(self.how_of)
+        at = names.index(name)
+        for one in names[at:at + self.SIDE_BY_SIDE]:
+            if one not in self.started:
+                scenario, how = self.how_of[one]
+                self.started[one] = self.pool.submit(type(self)(one).run_scenario, scenario, **how)
+        self.started[name].result()

@@ -4,38 +4,30 @@ server's own view, and from the transport's calls alone (see scenario_case.py)."
 import unittest
 
 import sp
-from scenario_case import DEADLINES, ScenarioCase, model_time, scenarios, wait_deadlines
+from scenario_case import DEADLINES, ScenarioCase, Together, model_time, scenarios, wait_deadlines
 from node import Node
 
 
-class Scenario(ScenarioCase):
+class Scenario(Together):
     """One test a scenario, added below."""
 
 
-class Native(ScenarioCase):
+class Native(Together):
     """The same without the server's view, for scenarios in which that makes a difference, and some others."""
 
 
-def add(name, case=Scenario, **how):
-    def test(self):
-        self.run_scenario(name, **how)
-    test.__doc__ = scenarios.SCENARIOS[name].__doc__
-    setattr(case, "test_" + name.replace("-", "_"), test)
-
-
 # decode-continued and healthy have tests of their own below
-SPECIAL = {"healthy", "decode-continued"}
 for _name in scenarios.SCENARIOS:
-    if _name not in SPECIAL:
-        add(_name)
+    if _name not in ("healthy", "decode-continued"):
+        Scenario.add(_name)
 # From the transport alone, rooms that have posted nothing are known to wait behind a worker by the route that
 # earlier rooms took: these are warmed up.
 for _name in ("decode-stopped", "culprit-ended", "worker-died"):
-    add(_name, Native, native=True, warm=24)
+    Native.add(_name, native=True, warm=24)
 for _name in ("posted-twice", "abort-retry-forward", "killed-reused", "transfer-error-held", "aux-missing",
               "last-chunk-missing", "rank-absent", "abort-before-request", "posted-twice-announced-once",
               "abort-bootstrap", "batch", "two-ranks"):
-    add(_name, Native, native=True)
+    Native.add(_name, native=True)
 
 
 class Healthy(ScenarioCase):
