@@ -58,6 +58,26 @@ class Late(ScenarioCase):
                             "likely" if name == "bootstrap-thread-killed" else "certain")
 
 
+class Spinning(ScenarioCase):
+    def test_loop_that_never_sleeps(self):
+        """A main loop without a pause, as the real one's default, makes its lists anew in each of a hundred thousand
+        turns a second: rooms that were held before the watch are found, certain."""
+        for loop in ("overlap", "normal"):
+            with self.subTest(loop=loop), Node(idle_sleep=0.0, loop=loop) as node:
+                decode, pinned, half = node.decode(), node.room(), node.room()
+                node.hook(lose_aux=[pinned])
+                decode.announce(pinned, 96)
+                node.post(pinned)
+                node.wait_pinned(pinned)
+                decode.announce(half, 96, required=2)
+                node.post(half)
+                node.wait(lambda s: s["delayed"], "the other in bootstrap")
+                with sp.Watch("-p", node.pid, *DEADLINES) as watch:
+                    told = {room: watch.wait_stuck(room, 15) for room in (pinned, half)}
+                self.assertEqual([(told[r]["cause"], told[r]["confidence"]) for r in (pinned, half)],
+                                 [("aux-missing", "certain"), ("quorum-incomplete", "certain")])
+
+
 class Several(ScenarioCase):
     def test_same_room_on_two_ranks(self):
         """One rank ends the room, the other does not: told on that one, with the other's fate as evidence."""

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "python/shot.h"
 #include "python/walk.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -103,16 +104,17 @@ static int step_into(struct pybatch *b, bool entries, bool outermost, struct pye
 	return err;
 }
 
-static int walk_once(struct pybatch *b, uint64_t start, const struct py_path *p,
-		     struct pyelems *out)
+/* The first nsteps of a path. */
+static int walk_steps(struct pybatch *b, uint64_t start, const struct py_path *p, int nsteps,
+		      struct pyelems *out)
 {
-	bool outermost = true, dirty = false;
+	bool outermost = true;
 	int err = 0;
 
 	out->n = 1;
 	out->e[0] = (struct pyelem){.elem = start};
 	b->logging = true;
-	for (int i = 0; i < p->nsteps && !err; i++) {
+	for (int i = 0; i < nsteps && !err; i++) {
 		switch (p->step[i].kind) {
 		case PY_ATTR:
 			err = step_attr(b, p->step[i].name, out);
@@ -131,14 +133,78 @@ static int walk_once(struct pybatch *b, uint64_t start, const struct py_path *p,
 		}
 	}
 	b->logging = false;
-	/* All rows are one here: a list that was read after it had been given up, and its place
-	 * used again, is whole in itself. Only the way to it tells. */
+	return err;
+}
+
+/* All rows are one here: a list that was read after it had been given up, and its place used again,
+ * is whole in itself. Only the way to it tells. */
+static int same_way(struct pybatch *b)
+{
+	bool dirty = false;
+	int err;
+
 	for (size_t i = 0; i < b->nwords; i++)
 		b->word[i].row = 0;
-	if (!err)
-		err = pybatch_verify(b, &dirty, 1);
-	pybatch_forget(b);
+	err = pybatch_verify(b, &dirty, 1);
 	return err || !dirty ? err : -EAGAIN;
+}
+
+static int walk_once(struct pybatch *b, uint64_t start, const struct py_path *p,
+		     struct pyelems *out)
+{
+	int err = walk_steps(b, start, p, p->nsteps, out);
+
+	if (!err)
+		err = same_way(b);
+	pybatch_forget(b);
+	return err;
+}
+
+/* ---- a list that is replaced in every turn of a loop ------------------------------------------
+ */
+
+/* A plain way of attributes to one list. */
+static bool leads_to_list(const struct py_path *p)
+{
+	for (int i = 0; i + 1 < p->nsteps; i++)
+		if (p->step[i].kind != PY_ATTR)
+			return false;
+	return p->nsteps > 1 && p->step[p->nsteps - 1].kind == PY_EACH;
+}
+
+/* Where the reference to what the way leads to is kept: out of the log, for it may change. 0: not
+ * known. */
+static uint64_t take_slot(struct pybatch *b, uint64_t list)
+{
+	for (size_t i = b->nwords; i-- > 0;)
+		if (b->word[i].value == list) {
+			uint64_t slot = b->word[i].addr;
+
+			b->word[i] = b->word[--b->nwords];
+			return slot;
+		}
+	return 0;
+}
+
+static int walk_shot(struct pybatch *b, uint64_t start, const struct py_path *p,
+		     struct pyelems *out)
+{
+	uint64_t item[SHOT_ITEMS], slot;
+	size_t n = 0;
+	int err = walk_steps(b, start, p, p->nsteps - 1, out);
+
+	slot = err ? 0 : take_slot(b, out->e[0].elem);
+	if (!err)
+		err = slot ? pyshot_list(b, slot, item, &n) : -EAGAIN;
+	if (err == -EINVAL)
+		err = -EAGAIN;
+	if (!err)
+		err = same_way(b);
+	pybatch_forget(b);
+	if (err)
+		return err;
+	out->n = 0;
+	return append(out, &(struct pyelem){0}, item, NULL, n, true);
 }
 
 int pywalk(struct pybatch *b, uint64_t start, const struct py_path *p, struct pyelems *out)
@@ -153,7 +219,8 @@ int pywalk(struct pybatch *b, uint64_t start, const struct py_path *p, struct py
 		out->e = calloc(1, sizeof(*out->e));
 		if (!out->e)
 			return -ENOMEM;
-		err = walk_once(b, start, p, out);
+		err = i == TRIES && leads_to_list(p) ? walk_shot(b, start, p, out)
+						     : walk_once(b, start, p, out);
 		if (err)
 			free(out->e);
 	}
