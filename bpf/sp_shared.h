@@ -144,6 +144,8 @@ enum sp_rec_type {
 	SP_REC_FORK,    /* pid = parent, val[0] = child pid (0: not known in this pid namespace) */
 	SP_REC_EXEC,    /* pid has another program now */
 	SP_REC_EXIT,    /* thread tid has ended; val[0] = 1 when it was the last of its process */
+	SP_REC_CONN,    /* struct sp_rec_conn (sp_sock.h) */
+	SP_REC_HTTP,    /* struct sp_rec_http */
 };
 
 /* Every record begins so. 40 bytes. */
@@ -221,6 +223,9 @@ enum sp_counter {
 	SP_C_POLL_FULL,
 	SP_C_FRAME_FULL,
 	SP_C_FRAMES_DROPPED, /* frames of messages that no pattern wants */
+	SP_C_CONN_FULL,      /* connections not followed: map full */
+	SP_C_SOCK_FAULT,     /* payload that could not be read */
+	SP_C_SOCK_GAP,       /* directions given up because bytes passed unseen */
 	SP_C_MAX,
 };
 

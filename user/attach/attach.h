@@ -16,6 +16,9 @@
 #include "util/err.h"
 
 enum attach_backend { BACKEND_NONE, BACKEND_MULTI, BACKEND_PERF };
+/* How socket calls are seen: uprobes on libc's functions (costs other processes nothing), the
+ * system call tracepoint (programs that bypass libc), fentry on the kernel's TCP functions. */
+enum attach_sockets { SOCKETS_NONE, SOCKETS_LIBC, SOCKETS_SYSCALL, SOCKETS_TCP };
 
 struct attach_opts {
 	enum attach_backend force; /* BACKEND_NONE: by feature probe; from SILENTPIN_UPROBE */
@@ -24,6 +27,8 @@ struct attach_opts {
 	/* No BPF at all: processes are only followed (exits, and children as /proc lists them). So
 	 * it is in any case for a profile without probes. */
 	bool no_probes;
+	bool no_uprobes, no_sockets;    /* leave one kind of source out */
+	enum attach_sockets sock_force; /* SOCKETS_NONE: by feature probe; from SILENTPIN_SOCKETS */
 };
 
 /* What the kernel offers, found by trying (never by version). why_*: the reason of a "no". */
@@ -31,8 +36,11 @@ struct attach_features {
 	bool btf, ringbuf, cookie, multi, perf, seq; /* seq: fetch-and-add returns a value */
 	bool pidns; /* silentpin runs in a pid namespace of its own */
 	char why_multi[96], why_perf[96], why_bpf[160];
+	bool sock_libc, sock_syscall, sock_tcp, sock_state; /* sock_state: TCP's changes of state */
+	char why_sock_syscall[96], why_sock_tcp[96], why_sock_state[96];
 };
 int attach_features(struct attach_features *f);
+const char *attach_sockets_name(enum attach_sockets s); /* "libc", "syscall", "tcp" */
 
 enum attach_what {
 	NOTICE_ATTACHED, /* pid is watched: n probes in place (text: the command line, cut) */
@@ -42,6 +50,11 @@ enum attach_what {
 	NOTICE_FORK,     /* pid is a new child of ppid */
 	NOTICE_EXEC,
 	NOTICE_EXITED,
+	NOTICE_SOCKETS,    /* sockets of pid are watched; ppid: the target whose front it is, or pid
+			      itself; text: how */
+	NOTICE_SOCKETS_NO, /* they cannot be; text: why and what to do */
+	NOTICE_IO_URING,   /* pid has an io_uring: what goes through it is not seen */
+	NOTICE_FRONT_EXITED,
 };
 struct attach_notice {
 	enum attach_what what;
@@ -64,8 +77,16 @@ int attach_add(struct attach *a, pid_t pid, struct sp_err *err);
 void attach_tick(struct attach *a);
 /* Give it each FORK, EXEC, EXIT record; it reacts at once (a child is attached here). */
 void attach_record(struct attach *a, const struct sp_rec_hit *rec);
-int attach_targets(const struct attach *a); /* alive */
-int attach_probes(const struct attach *a);  /* in place now, over all targets */
+int attach_targets(const struct attach *a); /* alive; fronts are not targets */
+/* The targets that a process's socket events belong to: itself, when it is one, else those whose
+ * front it is; at most max. Their number. */
+int attach_owners(const struct attach *a, uint32_t pid, uint32_t *owners, int max);
+/* Are the sockets of this target itself (front false) or of a front of it (true) watched? */
+bool attach_sees_sockets(const struct attach *a, uint32_t pid, bool front);
+enum attach_sockets attach_sockets_used(const struct attach *a);
+/* Is this probe of the profile in place in pid? */
+bool attach_has(const struct attach *a, uint32_t pid, int probe);
+int attach_probes(const struct attach *a); /* in place now, over all targets */
 enum attach_backend attach_backend_used(const struct attach *a);
 
 /* For collect/: descriptors owned by attach. */

@@ -110,6 +110,31 @@ static void say_attached(const struct watch *w, const struct attach_notice *n)
 			n->pid, m.n, n->pid);
 }
 
+static void say_sockets(const struct attach_notice *n)
+{
+	switch (n->what) {
+	case NOTICE_SOCKETS:
+		if (n->pid == n->ppid)
+			pr_info("pid %u: its sockets are watched: %s", n->pid, n->text);
+		else
+			pr_info("pid %u: its sockets are watched, it is the front of %u: %s",
+				n->pid, n->ppid, n->text);
+		break;
+	case NOTICE_SOCKETS_NO:
+		pr_warn("pid %u: its sockets are not watched: %s", n->pid, n->text);
+		break;
+	case NOTICE_IO_URING:
+		pr_warn("pid %u: uses io_uring: what it sends and receives that way is not seen",
+			n->pid);
+		break;
+	case NOTICE_FRONT_EXITED:
+		pr_info("pid %u: exited: it was the front of %u", n->pid, n->ppid);
+		break;
+	default:
+		break;
+	}
+}
+
 static void on_notice(void *ctx, const struct attach_notice *n)
 {
 	struct watch *w = ctx;
@@ -151,6 +176,9 @@ static void on_notice(void *ctx, const struct attach_notice *n)
 		pr_info("pid %u: %d probes in place: new child of %u: %s", n->pid, n->n, n->ppid,
 			n->text);
 		break;
+	default:
+		say_sockets(n);
+		return;
 	}
 	notice_event(w, n);
 	if (n->what == NOTICE_ATTACHED || n->what == NOTICE_FORK)

@@ -23,6 +23,10 @@ struct collect_ops {
 	void (*event)(void *ctx, const struct sp_event *ev);
 	/* A FORK, EXEC or EXIT record, at once and before its event. May be NULL. */
 	void (*process)(void *ctx, const struct sp_rec_hit *rec);
+	/* Sockets (attach_owners, attach_has). NULL: a process owns its own events, no probe is in
+	 * place. */
+	int (*owners)(void *ctx, uint32_t pid, uint32_t *owners, int max);
+	bool (*has_probe)(void *ctx, uint32_t pid, int probe);
 };
 
 struct collect;
@@ -46,6 +50,9 @@ struct collect_stats {
 	uint64_t broken;     /* multipart messages with frames missing */
 	uint64_t late;       /* events older than what had been released */
 	uint64_t lost;       /* records lost in the kernel */
+	uint64_t conns, untrusted,
+		unreadable_conns;   /* connections seen; not decoded; encrypted or foreign */
+	uint64_t confirmed, unread; /* messages seen by both sources; on the wire only */
 };
 void collect_stats(const struct collect *c, struct collect_stats *s);
 
@@ -87,6 +94,27 @@ int frames_add(struct frames *f, const struct sp_rec_hit *rec, uint64_t sock, ui
  * fits an alternative whose end it is, when that has an address or a literal to vouch for it. */
 int frames_match(const struct profile_probe *probe, const struct message *msg,
 		 struct captures *caps);
+
+/*
+ * sockets.c: records of sockets (conns.c: connections and who announced himself over them; http.c:
+ * requests and replies; confirm.c: one event for a message seen by a uprobe and on the socket) ->
+ * events, through emit, in any order of time. emit may be called several times for one record.
+ */
+typedef void (*sockets_emit)(void *ctx, const struct sp_event *ev);
+struct sockets;
+struct sockets *sockets_new(const struct profile *p, const struct collect_ops *ops, void *ops_ctx,
+			    sockets_emit emit, void *ctx);
+void sockets_free(struct sockets *s);
+/* A CONN or HTTP record. */
+void sockets_record(struct sockets *s, const void *rec, size_t len);
+/* A message that decoder_record made of a socket's frames: conn is the connection. Emits it, or
+ * holds it for its confirmation. */
+void sockets_message(struct sockets *s, const struct sp_event *ev, uint64_t conn);
+/* An event of a uprobe: true when it is to go on, false when the socket has told it already. */
+bool sockets_native(struct sockets *s, const struct sp_event *ev);
+/* What has waited long enough for its confirmation. */
+void sockets_tick(struct sockets *s, uint64_t now_ns);
+void sockets_process_gone(struct sockets *s, uint32_t pid, uint64_t ns);
 
 /* seq.c: holes in the sequence numbers. */
 struct seq {

@@ -61,21 +61,36 @@ enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
 #define EV_AT       32  /* held: thread tid is at work on it */
 #define EV_ORPHAN   64  /* held: it waits for a worker thread that does not exist */
 #define EV_WAITS    128 /* held: it waits for a worker thread, and for which one is not known */
+#define EV_SHARED                                                                                  \
+	256 /* arrive, abort, reply: the front serves several watched processes: the room may      \
+	       be another's */
+#define EV_FAKE    512  /* arrive: its host marks it as a health check or warm-up */
+#define EV_TRACKED 1024 /* arrive: the answer to the client will be seen too (reply) */
 
 /* held: code, the room's value in the server's status table */
 #define HELD_NO_ENTRY (-1)      /* the table has none */
 #define HELD_UNKNOWN  INT64_MIN /* no table was read */
 
 #define SP_ROOM_MAX 64
+/*
+ * What sockets show:
+ * arrive: rid, peer (the request's bootstrap host), EV_*. reply: code, the HTTP status; kind first
+ * (its head; ends nothing), end. abort: kind client-gone, the client closed before it was answered.
+ * peer: kind opened, closed, reset (peer: the connection's remote address; agent: set once for each
+ * agent that announced itself over it; closed and reset come for an agent when its last connection
+ * has gone); trusted (from here on a stream whose beginning was not seen is decoded), lost (it can
+ * no longer be), unreadable; unread (with the room: a message is on the wire, the server has not
+ * taken it); untracked (with the room: its reply will not be seen after all). note: why.
+ */
 struct sp_event {
 	uint64_t ns; /* CLOCK_MONOTONIC */
 	uint32_t pid, tid;
 	uint8_t role;   /* enum sp_role */
 	uint8_t status; /* enum sp_opstate of code, for status and post */
-	uint8_t flags;  /* EV_* */
+	uint16_t flags; /* EV_* */
 	int8_t last;    /* post: 1 last chunk, 0 not, -1 unknown or no such thing */
-	int16_t probe;  /* index into the profile's probes, -1: none */
-	int16_t rank;   /* destination rank as the transport names it */
+	int16_t probe; /* index into the profile's probes (an entry of sockets: is one), -1: none */
+	int16_t rank;  /* destination rank as the transport names it */
 	int32_t chunk, part, parts, need;
 	uint32_t covers; /* bit i: also satisfies needs[i] of the profile */
 	int64_t code;    /* raw return or status code */

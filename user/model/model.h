@@ -150,6 +150,8 @@ struct model_cfg {
 	bool sees_release; /* an active source shows release or reply (sockets). The server's own
 			      view says so itself, by its events */
 	bool sees_arrive;  /* an active source shows arrivals */
+	bool no_posts;     /* no active source shows operations (sockets alone): what is missing
+			      there says nothing */
 };
 
 struct model;

@@ -14,6 +14,7 @@
 #include "sp_shared.h"
 #include "event/event.h"
 #include "profile/python.h"
+#include "profile/sockets.h"
 #include "util/err.h"
 
 struct profile_mark {
@@ -129,8 +130,9 @@ struct profile_arg {
 
 struct profile_probe {
 	char *name;
-	int library;      /* index into libs */
-	char *symbol;     /* glob over .dynsym and .symtab */
+	int library;      /* index into libs; -1: an entry of sockets: (no symbol, no uprobe) */
+	int socket;       /* index into sockets->entry; -1: a uprobe */
+	char *symbol;     /* glob over .dynsym and .symtab; NULL for a socket */
 	enum probe_on on; /* return = uretprobe; ret = a probe on each ret instruction */
 	bool nothrow;
 	bool required; /* default true */
@@ -182,9 +184,12 @@ struct profile {
 	} status;
 	struct profile_lib *libs;
 	int nlibs;
-	struct profile_probe *probes;
-	int nprobes;
-	struct profile_python *python; /* the server's own view; NULL: none */
+	struct profile_probe *probes; /* uprobes first, then one for each entry of sockets: */
+	int nprobes, nuprobes;
+	char *fake_hosts[PROFILE_MAX_FAKE]; /* room.fake_hosts: bootstrap hosts of fake rooms */
+	int nfake_hosts;
+	struct profile_python *python;   /* the server's own view; NULL: none */
+	struct profile_sockets *sockets; /* the transport's and the front's sockets; NULL: none */
 	struct profile_mark mark;
 };
 
