@@ -343,3 +343,28 @@ void bpfload_forget_threads(const struct bpfload *b, const uint32_t *tid, int n)
 			bpf_map_delete_elem(fd, &key);
 	}
 }
+
+int bpfload_sock_proc(const struct bpfload *b, uint32_t pid, uint32_t rules)
+{
+	return 0;
+}
+
+int bpfload_sock_scan(const struct bpfload *b, uint32_t pid)
+{
+	return -EOPNOTSUPP;
+}
+
+int bpfload_prog_sock_libc(const struct bpfload *b)
+{
+	return -1;
+}
+
+enum attach_sockets bpfload_sock_how(const struct bpfload *b)
+{
+	return SOCKETS_NONE;
+}
+
+int bpfload_sock_attach(struct bpfload *b, enum attach_sockets how)
+{
+	return 0;
+}

@@ -27,6 +27,18 @@ int bpfload_target(const struct bpfload *b, uint32_t pid, bool on);
 /* The processes that the kernel side reports, forked children that it has added included; at most
  * max. Their number. */
 int bpfload_targets(const struct bpfload *b, uint32_t *pid, int max);
+/* Sockets. Bit i of rules: entry i of the profile's `sockets:` holds in pid; 0: forget the process.
+ */
+int bpfload_sock_proc(const struct bpfload *b, uint32_t pid, uint32_t rules);
+/* Enter the sockets that the process has already: -EOPNOTSUPP where the kernel cannot say. */
+int bpfload_sock_scan(const struct bpfload *b, uint32_t pid);
+/* The uprobe program for sites with SP_SOCK_COOKIE cookies: its descriptor, -1: not loaded. */
+int bpfload_prog_sock_libc(const struct bpfload *b);
+/* How socket calls are to be seen, as chosen at bpfload_open; and the links that are for all
+ * processes at once (SYSCALL, TCP), and TCP's changes of state, where they can be had. */
+enum attach_sockets bpfload_sock_how(const struct bpfload *b);
+int bpfload_sock_attach(struct bpfload *b, enum attach_sockets how);
+
 /* Forget what is kept for a process (its polls), or for threads (their place in messages). */
 void bpfload_forget_process(const struct bpfload *b, uint32_t pid);
 void bpfload_forget_threads(const struct bpfload *b, const uint32_t *tid, int n);
