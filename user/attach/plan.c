@@ -264,7 +264,7 @@ static int resolve_all(struct plan *plan, const struct profile *p, const char *b
 		struct plan_probe *out = &plan->probe[plan->nprobe];
 		int err = 0;
 
-		if (!lib_fits(&p->libs[p->probes[i].library], base))
+		if (p->probes[i].library < 0 || !lib_fits(&p->libs[p->probes[i].library], base))
 			continue;
 		out->index = i;
 		if (ef)

@@ -36,19 +36,21 @@ static void rows_missing(const struct profile *p, uint32_t pid, const bool *seen
 {
 	for (int i = 0; i < p->nprobes; i++) {
 		const struct profile_probe *probe = &p->probes[i];
+		const struct profile_lib *lib =
+			probe->library < 0 ? NULL : &p->libs[probe->library];
 		struct attach_row row = {
 			.pid = pid,
-			.library = p->libs[probe->library].id,
+			.library = lib ? lib->id : "",
 			.file = "",
 			.probe = probe->name,
 			.symbol = "",
 			.required = probe->required,
 		};
 
-		if (seen[i])
+		if (seen[i] || !lib)
 			continue;
 		snprintf(row.reason, sizeof(row.reason), "no mapped file is named %.60s",
-			 p->libs[probe->library].file);
+			 lib->file);
 		fn(ctx, &row);
 	}
 }
