@@ -80,6 +80,23 @@ static void say_perf_setting(void)
 		say(NOTICE, "kernel.perf_event_paranoid is %s: CAP_SYS_ADMIN overrides it", line);
 }
 
+/* How the calls on sockets can be seen, and by which way they will be. */
+static void say_sockets(const struct attach_features *f)
+{
+	say(f->sock_libc ? FINE : NOTICE, "sockets through libc's calls%s",
+	    f->sock_libc ? " (the default: other processes pay nothing)"
+			 : ": neither kind of uprobe works");
+	say(f->sock_syscall ? FINE : NOTICE,
+	    "sockets through system calls (SILENTPIN_SOCKETS=syscall: also programs without "
+	    "libc)%s%s",
+	    f->sock_syscall ? "" : ": ", f->why_sock_syscall);
+	say(f->sock_tcp ? FINE : NOTICE,
+	    "sockets through the kernel's TCP functions (SILENTPIN_SOCKETS=tcp)%s%s",
+	    f->sock_tcp ? "" : ": ", f->why_sock_tcp);
+	say(f->sock_state ? FINE : NOTICE, "ends of connections%s%s", f->sock_state ? "" : ": ",
+	    f->why_sock_state);
+}
+
 static int examine_kernel(struct doctor *d)
 {
 	struct attach_features *f = &d->features;
@@ -109,6 +126,7 @@ static int examine_kernel(struct doctor *d)
 	else
 		say(BAD, "neither kind of uprobe works: give the rights named above, or use "
 			 "Linux 6.6 or newer");
+	say_sockets(f);
 	say(f->seq ? FINE : NOTICE, "sequence numbers%s",
 	    f->seq ? ": a lost record marks the rooms that were open at that moment"
 		   : ": not before Linux 5.18 on this machine: a lost record marks all open rooms");

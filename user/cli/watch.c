@@ -45,6 +45,20 @@ static void on_process(void *ctx, const struct sp_rec_hit *rec)
 	attach_record(w->attach, rec);
 }
 
+static int on_owners(void *ctx, uint32_t pid, uint32_t *owners, int max)
+{
+	const struct watch *w = ctx;
+
+	return attach_owners(w->attach, pid, owners, max);
+}
+
+static bool on_has_probe(void *ctx, uint32_t pid, int probe)
+{
+	const struct watch *w = ctx;
+
+	return attach_has(w->attach, pid, probe);
+}
+
 static void on_alert(void *ctx, const struct model_alert *a)
 {
 	struct watch *w = ctx;
@@ -110,7 +124,10 @@ static int open_model(struct watch *w, struct sp_err *err)
 		.event_taken = on_event_taken,
 		.last_poll = on_last_poll,
 	};
-	struct model_cfg cfg = {.profile = w->profile};
+	struct model_cfg cfg = {
+		.profile = w->profile,
+		.no_posts = w->o.no_uprobes && !w->o.no_sockets,
+	};
 
 	for (int i = 0; i < SP_STAGE_MAX; i++) {
 		if (!w->o.stage_ns[i])
@@ -146,6 +163,7 @@ static int open_store(struct watch *w, const char *options, struct sp_err *err)
 		.min_confidence = w->o.min_confidence,
 		.utc_offset_ns = w->env.utc_offset_ns,
 		.start_ns = w->start_ns,
+		.no_posts = w->o.no_uprobes && !w->o.no_sockets,
 	};
 	int rc;
 
@@ -196,12 +214,19 @@ static void warn_short(const struct watch *w)
 
 static int start(struct watch *w, const char *options, struct sp_err *err)
 {
-	static const struct collect_ops cops = {.event = on_event, .process = on_process};
+	static const struct collect_ops cops = {
+		.event = on_event,
+		.process = on_process,
+		.owners = on_owners,
+		.has_probe = on_has_probe,
+	};
 	int rc;
 
 	rc = profile_load(w->o.probes, &w->probes, err);
 	if (!rc)
 		rc = watch_choose_profile(w, err);
+	if (!rc)
+		rc = watch_choose_sources(w, err);
 	if (!rc)
 		rc = open_model(w, err);
 	if (!rc)

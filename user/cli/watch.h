@@ -27,7 +27,8 @@ struct watch_opts {
 	uint64_t stage_ns[SP_STAGE_MAX]; /* 0: the profile's */
 	uint64_t for_ns;                 /* 0: until stopped */
 	uint64_t python_every_ns;
-	bool no_python, only_uprobes, no_uprobes; /* --no-python, --only uprobes, --only python */
+	const char *only;                       /* --only: uprobes, sockets, python; NULL: all */
+	bool no_python, no_uprobes, no_sockets; /* sources left out, or not in the profile */
 };
 /* -1: go on; else the exit code. */
 int watch_options(int argc, char **argv, struct watch_opts *o);
@@ -63,6 +64,8 @@ struct watch {
 
 /* Choose the profile (by name, by the first target's command line, or the only one). */
 int watch_choose_profile(struct watch *w, struct sp_err *err);
+/* Which sources of events the profile has and the options leave. */
+int watch_choose_sources(struct watch *w, struct sp_err *err);
 /* Load the BPF side, unless only the server's own view is wanted or possible. */
 int watch_sources(struct watch *w, struct sp_err *err);
 /* Let COMMAND run. */

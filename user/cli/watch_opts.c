@@ -31,9 +31,10 @@ static const struct argp_option options[] = {
 	{"profile", KEY_PROFILE, "NAME", 0, "Profile of it (default: the one that fits the target)",
 	 2},
 	{"only", KEY_ONLY, "SOURCE", 0,
-	 "Use one source of events only: uprobes (the transport's calls) or python (the server's "
-	 "own "
-	 "queues and status table; needs no BPF)",
+	 "Use one source of events only: uprobes (the transport's calls), sockets (its messages "
+	 "and "
+	 "the HTTP front's requests) or python (the server's own queues and status table; needs no "
+	 "BPF)",
 	 2},
 	{"no-python", KEY_NO_PYTHON, NULL, 0, "Do not read the server's Python state", 2},
 	{"python-every", KEY_PYTHON_EVERY, "DUR", 0,
@@ -101,13 +102,13 @@ static int parse_keep(struct watch_opts *o, const char *arg)
 
 static int parse_only(struct watch_opts *o, const char *arg)
 {
-	if (!strcmp(arg, "sockets"))
-		return cli_usage(
-			"--only %s: this version has no such source: use uprobes or python", arg);
-	if (strcmp(arg, "uprobes") && strcmp(arg, "python"))
-		return cli_usage("--only %s: no such source: use uprobes or python", arg);
-	o->only_uprobes = arg[0] == 'u';
-	o->no_uprobes = !o->only_uprobes;
+	bool uprobes = !strcmp(arg, "uprobes"), sockets = !strcmp(arg, "sockets");
+
+	if (!uprobes && !sockets && strcmp(arg, "python"))
+		return cli_usage("--only %s: no such source: use uprobes, sockets or python", arg);
+	o->only = arg;
+	o->no_uprobes = !uprobes;
+	o->no_sockets = !sockets;
 	return 0;
 }
 
@@ -157,7 +158,7 @@ static int check_targets(const struct watch_opts *o)
 	if (!ways)
 		return cli_usage("watch what? say -p PID, --find, or -- COMMAND: see "
 				 "`silentpin watch --help`");
-	if (o->no_uprobes && o->no_python)
+	if (o->only && o->only[0] == 'p' && o->no_python)
 		return cli_usage(
 			"--only python and --no-python exclude each other: say one of them");
 	if (ways > 1)

@@ -268,18 +268,19 @@ static int attach_named(struct watch *w, struct sp_err *err)
 		return sp_err_set(err, SP_EXIT_NOATTACH, -EPERM, "%s", w->native_err.text);
 	if (err->text[0])
 		return sp_err_set(err, SP_EXIT_NOATTACH, -ENOENT, "%s", one.text);
-	if (w->o.no_uprobes && watch_python_why(w->python))
+	if (w->o.no_uprobes && w->o.no_sockets && watch_python_why(w->python))
 		return sp_err_set(err, SP_EXIT_NOATTACH, -EPERM, "%s", watch_python_why(w->python));
-	if (w->o.no_uprobes)
+	if (w->o.no_uprobes && w->o.no_sockets)
 		return sp_err_set(
 			err, SP_EXIT_NOATTACH, -ENOENT,
 			"pid %d: no Python state of profile %s can be read in it: is it the "
 			"server's scheduler? see `silentpin py %d`",
 			w->o.pids[0], w->profile->name, w->o.pids[0]);
 	return sp_err_set(err, SP_EXIT_NOATTACH, -ENOENT,
-			  "pid %d: no probe of profile %s could be attached: is it the server's "
+			  "pid %d: no %s of profile %s could be %s: is it the server's "
 			  "scheduler? see `silentpin doctor -p %d`",
-			  w->o.pids[0], w->profile->name, w->o.pids[0]);
+			  w->o.pids[0], w->o.no_uprobes ? "socket" : "probe", w->profile->name,
+			  w->o.no_uprobes ? "watched" : "attached", w->o.pids[0]);
 }
 
 static bool is_new_match(const struct watch *w, pid_t pid)
@@ -323,21 +324,43 @@ static bool not_allowed(int rc)
 	return rc == -EPERM || rc == -EACCES || rc == -EOPNOTSUPP || rc == -ENOSYS;
 }
 
+/* What the environment asks for, which is for tests and for kernels that behave oddly. */
+static int forced(struct attach_opts *ao, struct sp_err *err)
+{
+	static const char *const uprobe[] = {
+		[BACKEND_MULTI] = "multi",
+		[BACKEND_PERF] = "perf",
+	};
+	const char *up = getenv("SILENTPIN_UPROBE"), *so = getenv("SILENTPIN_SOCKETS");
+
+	for (int i = BACKEND_MULTI; up && i <= BACKEND_PERF; i++)
+		if (!strcmp(up, uprobe[i]))
+			ao->force = (enum attach_backend)i;
+	if (up && up[0] && !ao->force)
+		return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
+				  "SILENTPIN_UPROBE=%s: say perf or multi, or leave it unset", up);
+	for (int i = SOCKETS_LIBC; so && i <= SOCKETS_TCP; i++)
+		if (!strcmp(so, attach_sockets_name((enum attach_sockets)i)))
+			ao->sock_force = (enum attach_sockets)i;
+	if (so && so[0] && !ao->sock_force)
+		return sp_err_set(
+			err, SP_EXIT_USAGE, -EINVAL,
+			"SILENTPIN_SOCKETS=%s: say libc, syscall or tcp, or leave it unset", so);
+	return 0;
+}
+
 static int attach_source(struct watch *w, struct sp_err *err)
 {
-	const char *force = getenv("SILENTPIN_UPROBE");
-	struct attach_opts ao = {.follow_children = true, .no_probes = w->o.no_uprobes};
-	int rc;
+	struct attach_opts ao = {
+		.follow_children = true,
+		.no_probes = w->o.no_uprobes && w->o.no_sockets,
+		.no_uprobes = w->o.no_uprobes,
+		.no_sockets = w->o.no_sockets,
+	};
+	int rc = forced(&ao, err);
 
-	if (force && !strcmp(force, "multi"))
-		ao.force = BACKEND_MULTI;
-	else if (force && !strcmp(force, "perf"))
-		ao.force = BACKEND_PERF;
-	else if (force && force[0])
-		return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
-				  "SILENTPIN_UPROBE=%s: say perf or multi, or leave it unset",
-				  force);
-	rc = attach_open(w->profile, &ao, on_notice, w, &w->attach, err);
+	if (!rc)
+		rc = attach_open(w->profile, &ao, on_notice, w, &w->attach, err);
 	if (!rc || !w->python || ao.no_probes || !not_allowed(rc))
 		return rc;
 	/* the server's own view needs neither BPF nor its rights */
@@ -347,23 +370,29 @@ static int attach_source(struct watch *w, struct sp_err *err)
 	return attach_open(w->profile, &ao, on_notice, w, &w->attach, err);
 }
 
+int watch_choose_sources(struct watch *w, struct sp_err *err)
+{
+	const struct profile *p = w->profile;
+	struct watch_opts *o = &w->o;
+
+	o->no_python |= !p->python || (o->only && o->only[0] != 'p');
+	o->no_uprobes |= !p->nuprobes;
+	o->no_sockets |= !p->sockets;
+	if (!o->no_python || !o->no_uprobes || !o->no_sockets)
+		return 0;
+	if (o->only)
+		return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
+				  "--only %s: profile %s has no %s section: say --profile NAME, or "
+				  "leave --only out",
+				  o->only, p->name, o->only[0] == 'u' ? "probes" : o->only);
+	return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
+			  "profile %s has only a python section: leave --no-python out", p->name);
+}
+
 int watch_sources(struct watch *w, struct sp_err *err)
 {
-	if (!w->profile->nprobes && (w->o.only_uprobes || w->o.no_python))
-		return sp_err_set(
-			err, SP_EXIT_USAGE, -EINVAL,
-			"profile %s has no probes, only a python section: leave --no-python "
-			"and --only uprobes out",
-			w->profile->name);
-	/* then BPF and its rights are not needed at all */
-	w->o.no_uprobes |= !w->profile->nprobes;
-	if (!w->o.no_python && !w->o.only_uprobes)
+	if (!w->o.no_python)
 		w->python = watch_python_new(w);
-	if (w->o.no_uprobes && !w->python)
-		return sp_err_set(
-			err, SP_EXIT_USAGE, -EINVAL,
-			"--only python: profile %s has no python section: say --profile NAME",
-			w->profile->name);
 	return attach_source(w, err);
 }
 
