@@ -35,6 +35,8 @@ static void print_settings(const struct profile *p)
 	for (int i = 0; i < p->nfake; i++)
 		printf("%s%" PRIu64 "%s", i ? ", " : "; fake ", p->fake[i].hi,
 		       p->fake[i].lo != p->fake[i].hi ? " and below" : "");
+	for (int i = 0; i < p->nfake_hosts; i++)
+		printf("%s%s", i ? ", " : "; fake host ", p->fake_hosts[i]);
 	printf("\n  stages    ");
 	for (enum sp_stage s = STAGE_BOOTSTRAP; s < STAGE_ENDED; s++) {
 		time_span(p->stage_ns[s], span, sizeof(span));
@@ -233,16 +235,109 @@ static void print_python(const struct profile_python *py)
 		print_thread(&py->thread[i]);
 }
 
+/* Which processes, and which of their sockets. */
+static void print_place(const struct sock_entry *e)
+{
+	static const char *const is[] = {"the process itself", "its parent", "an ancestor of it",
+					 "a sibling of it"};
+	const struct sp_sock_rule *rule = &e->rule;
+	const char *before = "      in        ";
+
+	for (unsigned i = 0; i < sizeof(is) / sizeof(is[0]); i++) {
+		if (!(e->process.is >> i & 1))
+			continue;
+		printf("%s %s", before, is[i]);
+		before = " or";
+	}
+	if (e->process.is != SOCK_IS_SELF)
+		printf("%s", e->process.same_exe ? ", of the same program" : ", of any program");
+	if (e->process.cmdline)
+		printf(", with a command line %s", e->process.cmdline);
+	printf("%s\n", e->process.listens ? ", that listens" : "");
+	before = "      sockets   ";
+	if (rule->bytes)
+		printf("%s that begin with %s", before,
+		       rule->decode == SP_DEC_HTTP ? "an HTTP request" : "a ZMTP greeting");
+	if (rule->bytes)
+		before = ",";
+	if (rule->listen_lo)
+		printf("%s accepted at port %u", before, rule->listen_lo);
+	if (rule->listen_hi != rule->listen_lo)
+		printf("-%u", rule->listen_hi);
+	if (rule->listen_lo)
+		before = ",";
+	if (rule->peer_lo)
+		printf("%s with port %u at the peer", before, rule->peer_lo);
+	if (rule->peer_hi != rule->peer_lo)
+		printf(" up to %u", rule->peer_hi);
+	printf("\n");
+}
+
+static void print_http(const struct sock_entry *e)
+{
+	static const char *const names[] = {
+		[SOCK_KEY_ROOM] = "room", [SOCK_KEY_HOST] = "host", [SOCK_KEY_RID] = "rid"};
+
+	printf("      keys      ");
+	for (int i = 0; i < SOCK_NKEYS; i++) {
+		const struct sp_http_key *key = &e->rule.key[i];
+
+		if (key->len)
+			printf("%s %s = %.*s", i ? "," : "", names[i], key->len, key->name);
+	}
+	printf("\n");
+	if (e->abort_path)
+		printf("      abort      a request to %s with a rid\n", e->abort_path);
+}
+
+static void print_socket(const struct profile *p, const struct sock_entry *e)
+{
+	static const char *const ways[] = {
+		[1 << SP_DIR_IN] = "in",
+		[1 << SP_DIR_OUT] = "out",
+		[1 << SP_DIR_IN | 1 << SP_DIR_OUT] = "both ways",
+	};
+	const struct profile_probe *probe = &p->probes[e->probe];
+	bool http = e->rule.decode == SP_DEC_HTTP;
+
+	printf("\n    %-23s %-6s %s\n", probe->name, http ? "http" : "zmtp",
+	       http ? "requests in, replies out" : ways[e->rule.dirs]);
+	print_place(e);
+	if (http)
+		print_http(e);
+	if (e->same_as >= 0)
+		printf("      same as    %s; of a message that both see, the %s's event counts, "
+		       "the "
+		       "%s's confirms it\n",
+		       p->probes[e->same_as].name, e->wins == SOCK_WINS_SOCKET ? "socket" : "probe",
+		       e->wins == SOCK_WINS_SOCKET ? "probe" : "socket");
+	if (http)
+		return;
+	print_heads(probe);
+	print_matches(probe);
+}
+
+static void print_probes(const struct profile *p)
+{
+	if (p->nuprobes)
+		printf("\n    %-14s %-8s %-6s %s\n", "PROBE", "LIBRARY", "ON", "SYMBOL");
+	else
+		printf("\n    no probes: only %s%s%s watched\n",
+		       p->python ? "the server's own view" : "",
+		       p->python && p->sockets ? " and " : "", p->sockets ? "sockets are" : " is");
+	for (int i = 0; i < p->nuprobes; i++)
+		print_probe(p, &p->probes[i]);
+	if (p->sockets)
+		printf("\n    %-23s %-6s %s\n", "SOCKET", "SPEAKS", "DIRECTION");
+	for (int i = 0; p->sockets && i < p->sockets->nentries; i++)
+		print_socket(p, &p->sockets->entry[i]);
+}
+
 static void print_profile(const struct profile *p)
 {
 	printf("\nprofile %s\n", p->name);
 	print_settings(p);
-	if (p->nprobes)
-		printf("\n    %-14s %-8s %-6s %s\n", "PROBE", "LIBRARY", "ON", "SYMBOL");
-	else
-		printf("\n    no probes: only the server's own view is watched\n");
-	for (int i = 0; i < p->nprobes; i++)
-		print_probe(p, &p->probes[i]);
+	print_probes(p);
 	if (p->python)
 		print_python(p->python);
 }

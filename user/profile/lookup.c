@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "profile/profile.h"
 
@@ -21,6 +22,14 @@ const struct profile *profile_by_cmdline(const struct profile_file *pf, const ch
 		    !fnmatch(pf->profiles[i].match_cmdline, cmdline, 0))
 			return &pf->profiles[i];
 	return NULL;
+}
+
+bool profile_host_is_fake(const struct profile *p, const char *host)
+{
+	for (int i = 0; i < p->nfake_hosts; i++)
+		if (!strcasecmp(p->fake_hosts[i], host))
+			return true;
+	return false;
 }
 
 bool profile_room_is_fake(const struct profile *p, const char *room)

@@ -304,3 +304,53 @@ int read_messages(const struct reader *r, const struct ynode *n, struct profile_
 		rc = read_message(r, n->item[i], p);
 	return rc;
 }
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+static int pattern_copy(struct pattern *to, const struct pattern *from)
+{
+	*to = *from;
+	for (int i = 0; i < PAT_MAX_PARTS; i++)
+		to->part[i].literal = NULL;
+	for (int i = 0; i < from->nparts; i++) {
+		const struct pat_part *part = &from->part[i];
+
+		if (!part->literal)
+			continue;
+		to->part[i].literal = strndup(part->literal, part->literal_len);
+		if (!to->part[i].literal)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int message_copy(struct evt_match *to, const struct evt_match *from)
+{
+	int rc = event_copy(&to->event, &from->event);
+
+	to->mark = from->mark;
+	to->frames_open = from->frames_open;
+	if (!rc && from->name) {
+		to->name = strdup(from->name);
+		rc = to->name ? 0 : -ENOMEM;
+	}
+	to->frames = calloc((size_t)from->nframes + 1, sizeof(*to->frames));
+	if (!to->frames)
+		return -ENOMEM;
+	for (int i = 0; !rc && i < from->nframes; i++) {
+		rc = pattern_copy(&to->frames[i], &from->frames[i]);
+		to->nframes++;
+	}
+	return rc;
+}
+
+void match_clear(struct evt_match *m)
+{
+	for (int k = 0; k < m->non; k++)
+		pattern_free(&m->on[k].pat);
+	for (int k = 0; k < m->nframes; k++)
+		pattern_free(&m->frames[k]);
+	free(m->frames);
+	free(m->name);
+	event_free(&m->event);
+}

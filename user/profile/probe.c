@@ -283,6 +283,7 @@ int read_probe(const struct reader *r, const struct ynode *map, struct profile_p
 	int rc = need_map(r, map, "a probe");
 
 	p->mark = map->mark;
+	p->socket = -1;
 	if (!rc)
 		rc = read_keys(r, map, "a probe", keys);
 	if (!rc)
@@ -303,17 +304,8 @@ int read_probe(const struct reader *r, const struct ynode *map, struct profile_p
 
 void probe_clear(struct profile_probe *p)
 {
-	for (int i = 0; i < p->nmatch; i++) {
-		struct evt_match *m = &p->match[i];
-
-		for (int k = 0; k < m->non; k++)
-			pattern_free(&m->on[k].pat);
-		for (int k = 0; k < m->nframes; k++)
-			pattern_free(&m->frames[k]);
-		free(m->frames);
-		free(m->name);
-		event_free(&m->event);
-	}
+	for (int i = 0; i < p->nmatch; i++)
+		match_clear(&p->match[i]);
 	free(p->match);
 	event_free(&p->event);
 	free(p->name);

@@ -41,9 +41,10 @@ static int read_probes(const struct reader *r, const struct ynode *list)
 
 static int read_profile(struct reader *r, const struct ynode *map)
 {
-	static const char *const keys[] = {"name",   "match",     "room",   "stages", "done",
-					   "status", "libraries", "probes", "python", NULL};
-	struct ynode *n, *python;
+	static const char *const keys[] = {"name",    "match",  "room",      "stages",
+					   "done",    "status", "libraries", "probes",
+					   "sockets", "python", NULL};
+	struct ynode *n, *python, *sockets;
 	const char *name;
 	int rc = need_map(r, map, "a profile");
 
@@ -59,12 +60,16 @@ static int read_profile(struct reader *r, const struct ynode *map)
 	if (!rc)
 		rc = read_settings(r, map);
 	python = ynode_get(map, "python");
+	sockets = ynode_get(map, "sockets");
 	n = ynode_get(map, "probes");
-	/* the server's own view alone is enough */
-	if (!rc && !n && !python)
+	/* the server's own view alone is enough, or its sockets */
+	if (!rc && !n && !python && !sockets)
 		rc = need_key(r, map, "the profile", "probes", &n);
-	if (!rc && n && !(python && n->kind == YNODE_LIST && !n->n))
+	if (!rc && n && !((python || sockets) && n->kind == YNODE_LIST && !n->n))
 		rc = read_probes(r, n);
+	r->profile->nuprobes = r->profile->nprobes;
+	if (!rc && sockets)
+		rc = read_sockets(r, sockets);
 	if (!rc && python)
 		rc = read_python(r, python);
 	return rc;
@@ -172,6 +177,9 @@ void profile_clear(struct profile *p)
 		if (i < p->status.nnames)
 			free(p->status.names[i].text);
 	free(p->status.names);
+	for (int i = 0; i < p->nfake_hosts; i++)
+		free(p->fake_hosts[i]);
+	sockets_clear(p->sockets);
 	free(p->match_cmdline);
 	free(p->python);
 	free(p->name);

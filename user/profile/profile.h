@@ -215,6 +215,8 @@ const struct profile *profile_by_name(const struct profile_file *pf, const char 
 /* The first whose match fits the command line (args joined by spaces), NULL if none. */
 const struct profile *profile_by_cmdline(const struct profile_file *pf, const char *cmdline);
 bool profile_room_is_fake(const struct profile *p, const char *room);
+/* Is this the bootstrap host of fake rooms? host: as a request gives it. */
+bool profile_host_is_fake(const struct profile *p, const char *host);
 
 /* "30s", "500ms", "2m", "1h", "250us" -> ns; -EINVAL. A bare number is refused. */
 int duration_parse(const char *text, uint64_t *ns);

@@ -48,6 +48,9 @@ int read_settings(const struct reader *r, const struct ynode *map); /* all but t
 int read_probe(const struct reader *r, const struct ynode *map, struct profile_probe *p);
 int read_args(const struct reader *r, const struct ynode *list, struct profile_probe *p);
 int read_python(const struct reader *r, const struct ynode *map); /* `python:` */
+/* `sockets:`, after the probes: each entry becomes one more of them. */
+int read_sockets(const struct reader *r, const struct ynode *list);
+void sockets_clear(struct profile_sockets *s); /* NULL is fine */
 /* `event:` of a probe or of an alternative: ev holds the inherited one on entry. */
 int read_event(const struct reader *r, const struct ynode *map, struct evt_spec *ev);
 int read_match(const struct reader *r, const struct ynode *n, struct profile_probe *p);
@@ -57,8 +60,21 @@ int check_event(const struct reader *r, const struct profile_probe *p, const str
 		const struct evt_spec *ev);
 void event_free(struct evt_spec *ev);
 int event_copy(struct evt_spec *to, const struct evt_spec *from);
+/* A message of a probe for another probe. What it holds of `to` when it fails is match_clear's. */
+int message_copy(struct evt_match *to, const struct evt_match *from);
+void match_clear(struct evt_match *m);
 void profile_clear(struct profile *p);
 void probe_clear(struct profile_probe *p);
+
+/* ---- `sockets:`, the probe that an entry is besides (sockprobe.c) ------------------------------
+ */
+/* One more probe at the end of the profile's, without a meaning yet; NULL: no memory. */
+struct profile_probe *sockprobe_add(struct profile *p, const char *name, struct profile_mark mark);
+/* Compile it as one that takes the frames of a stream. */
+void sockprobe_frames(struct profile_probe *p);
+/* Its messages are those of another, which takes frames too. n: where the profile says so. */
+int sockprobe_same(const struct reader *r, const struct ynode *n, struct profile_probe *p,
+		   const struct profile_probe *from);
 
 int arg_by_name(const struct profile_probe *p, const char *name); /* -1: none */
 const char *pattern_shape_name(enum pat_shape shape);

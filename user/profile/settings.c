@@ -51,9 +51,38 @@ static int read_fake(const struct reader *r, const struct ynode *list)
 	return rc;
 }
 
+/* Longer ones than HTTP's values are never seen whole. */
+#define HOST_MAX (SP_HTTP_TEXT - 1)
+
+static int read_fake_hosts(const struct reader *r, const struct ynode *list)
+{
+	struct profile *p = r->profile;
+	int rc = need_list(r, list, "fake_hosts", PROFILE_MAX_FAKE);
+
+	for (size_t i = 0; !rc && i < list->n; i++) {
+		const struct ynode *n = list->item[i];
+		const char *text;
+
+		rc = read_text(r, n, "a fake host", &text);
+		if (rc)
+			break;
+		if (!text[0] || strlen(text) > HOST_MAX || text[strcspn(text, " \t\r\n/")])
+			return bad_at(r, n->mark,
+				      "a fake host is a name or an address of at most %d bytes, as "
+				      "requests give it: for example [\"2.2.2.2\"]",
+				      HOST_MAX);
+		if (profile_host_is_fake(p, text))
+			return bad_at(r, n->mark, "\"%s\" a second time in fake_hosts", text);
+		rc = read_copy(r, n, "a fake host", &p->fake_hosts[p->nfake_hosts]);
+		if (!rc)
+			p->nfake_hosts++;
+	}
+	return rc;
+}
+
 static int read_room(const struct reader *r, const struct ynode *map)
 {
-	static const char *const keys[] = {"type", "fake", NULL};
+	static const char *const keys[] = {"type", "fake", "fake_hosts", NULL};
 	const char *type;
 	struct ynode *n;
 	int rc = need_map(r, map, "room");
@@ -71,11 +100,14 @@ static int read_room(const struct reader *r, const struct ynode *map)
 		return bad_at(r, n->mark, "unknown type \"%.32s\" of room: use u64 or string",
 			      type);
 	n = ynode_get(map, "fake");
-	if (!n)
-		return 0;
-	if (!r->profile->room_u64)
+	if (n && !r->profile->room_u64)
 		return bad_at(r, n->mark, "fake needs rooms of type u64: remove it");
-	return read_fake(r, n);
+	if (n)
+		rc = read_fake(r, n);
+	n = ynode_get(map, "fake_hosts");
+	if (!rc && n)
+		rc = read_fake_hosts(r, n);
+	return rc;
 }
 
 static int read_stages(const struct reader *r, const struct ynode *map)
@@ -319,15 +351,16 @@ int read_settings(const struct reader *r, const struct ynode *map)
 		const char *key;
 		int (*read)(const struct reader *r, const struct ynode *n);
 		bool required;
-		const char *unless; /* not required beside this key */
+		bool of_probes; /* required only where probes are all that a profile has */
 	} parts[] = {
-		{"match", read_process_match, false, NULL},
-		{"room", read_room, true, NULL},
-		{"stages", read_stages, false, NULL},
-		{"done", read_done, false, NULL},
-		{"status", read_status, false, NULL},
-		{"libraries", read_libraries, true, "python"},
+		{"match", read_process_match, false, false},
+		{"room", read_room, true, false},
+		{"stages", read_stages, false, false},
+		{"done", read_done, false, false},
+		{"status", read_status, false, false},
+		{"libraries", read_libraries, true, true},
 	};
+	bool others = ynode_get(map, "python") || ynode_get(map, "sockets");
 	int rc = 0;
 
 	set_defaults(r->profile);
@@ -336,7 +369,7 @@ int read_settings(const struct reader *r, const struct ynode *map)
 
 		if (n)
 			rc = parts[i].read(r, n);
-		else if (parts[i].required && !(parts[i].unless && ynode_get(map, parts[i].unless)))
+		else if (parts[i].required && !(parts[i].of_probes && others))
 			rc = need_key(r, map, "the profile", parts[i].key, &n);
 	}
 	return rc;
