@@ -151,6 +151,7 @@ enum sp_rec_type {
 /* Every record begins so. 40 bytes. */
 #define SP_RF_MORE 1 /* frames: more frames of this message follow */
 #define SP_RF_CUT  2 /* frames: the first frame seen was not the message's first */
+#define SP_RF_OUT  4 /* frames on a socket: sent by the watched process; else received */
 struct sp_rec {
 	__u64 seq; /* taken before the reservation; 0 where the kernel cannot (see sp_have_seq) */
 	__u64 ns;

@@ -53,6 +53,8 @@ struct collect_stats {
 	uint64_t conns, untrusted,
 		unreadable_conns;   /* connections seen; not decoded; encrypted or foreign */
 	uint64_t confirmed, unread; /* messages seen by both sources; on the wire only */
+	uint64_t sockets_over; /* connections, rooms of requests, messages: beyond the bounds, not
+				  followed */
 };
 void collect_stats(const struct collect *c, struct collect_stats *s);
 
@@ -107,14 +109,15 @@ struct sockets *sockets_new(const struct profile *p, const struct collect_ops *o
 void sockets_free(struct sockets *s);
 /* A CONN or HTTP record. */
 void sockets_record(struct sockets *s, const void *rec, size_t len);
-/* A message that decoder_record made of a socket's frames: conn is the connection. Emits it, or
- * holds it for its confirmation. */
-void sockets_message(struct sockets *s, const struct sp_event *ev, uint64_t conn);
+/* A message that decoder_record made of a socket's frames: conn is the connection, sent: by the
+ * watched process. Emits it, or holds it for its confirmation. */
+void sockets_message(struct sockets *s, const struct sp_event *ev, uint64_t conn, bool sent);
 /* An event of a uprobe: true when it is to go on, false when the socket has told it already. */
 bool sockets_native(struct sockets *s, const struct sp_event *ev);
 /* What has waited long enough for its confirmation. */
 void sockets_tick(struct sockets *s, uint64_t now_ns);
 void sockets_process_gone(struct sockets *s, uint32_t pid, uint64_t ns);
+void sockets_stats(const struct sockets *s, struct collect_stats *st);
 
 /* seq.c: holes in the sequence numbers. */
 struct seq {

@@ -11,8 +11,8 @@
 
 struct key {
 	uint64_t sock;
-	uint32_t tid;
-	uint32_t probe;
+	uint32_t tid;   /* 0: a socket's frames; which thread reads it does not matter */
+	uint32_t probe; /* and, above it, SP_RF_OUT: a socket's two directions do not mix */
 };
 
 struct open_message {
@@ -65,7 +65,11 @@ static struct open_message *open_new(struct frames *f, const struct key *key)
 int frames_add(struct frames *f, const struct sp_rec_hit *rec, uint64_t sock, uint32_t size,
 	       const char *data, uint16_t len, const struct message **msg)
 {
-	struct key key = {.sock = sock, .tid = rec->h.tid, .probe = rec->h.probe};
+	struct key key = {
+		.sock = sock,
+		.tid = rec->h.tid,
+		.probe = rec->h.probe | (uint32_t)(rec->h.flags & SP_RF_OUT) << 16,
+	};
 	struct open_message *o;
 	struct frame *fr;
 
