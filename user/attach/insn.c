@@ -35,12 +35,7 @@ int insn_decode(const struct insn_reader *r, const uint8_t *code, size_t len, si
 	}
 }
 
-typedef int (*insn_fn)(void *ctx, const struct insn_part *part, size_t at, const struct insn *in);
-
-/* Every instruction of every part, one after the other. Stops at the first non-zero answer of fn;
- * -EILSEQ where bytes are no instruction. */
-static int walk(enum insn_machine m, const struct insn_part *parts, int nparts, insn_fn fn,
-		void *ctx)
+int insn_walk(enum insn_machine m, const struct insn_part *parts, int nparts, insn_fn fn, void *ctx)
 {
 	struct insn_reader r;
 	int rc = 0;
@@ -65,7 +60,7 @@ static int walk(enum insn_machine m, const struct insn_part *parts, int nparts, 
 	return rc;
 }
 
-static bool is_direct(const struct insn *in)
+bool insn_is_direct(const struct insn *in)
 {
 	return in->kind == INSN_JUMP || in->kind == INSN_BRANCH;
 }
@@ -81,16 +76,23 @@ static int jumps_into(void *ctx, const struct insn_part *part, size_t at, const 
 	const struct span *s = ctx;
 	uint64_t target = part->addr + in->target;
 
-	return is_direct(in) && target > s->lo && target <= s->hi;
+	return insn_is_direct(in) && target > s->lo && target <= s->hi;
+}
+
+bool insn_straight(enum insn_machine m, const struct insn_part *parts, int nparts, uint64_t from,
+		   uint64_t to)
+{
+	struct span s = {from, to};
+
+	return insn_walk(m, parts, nparts, jumps_into, &s) == 0;
 }
 
 /* Does every call pass parts[0].addr + at exactly once? */
 static bool passed_once(enum insn_machine m, const struct insn_part *parts, int nparts, bool whole,
 			size_t at)
 {
-	struct span s = {parts[0].addr, parts[0].addr + at};
-
-	return at == 0 || (whole && walk(m, parts, nparts, jumps_into, &s) == 0);
+	return at == 0 ||
+	       (whole && insn_straight(m, parts, nparts, parts[0].addr, parts[0].addr + at));
 }
 
 static void site_set(struct insn_site *out, const struct insn_part *part, size_t at, unsigned shift,
@@ -239,7 +241,7 @@ static int note_leaving(void *ctx, const struct insn_part *part, size_t at, cons
 {
 	struct leaving *l = ctx;
 
-	if (!is_direct(in) || inside(&l->r, part->addr + in->target))
+	if (!insn_is_direct(in) || inside(&l->r, part->addr + in->target))
 		return 0;
 	l->target = part->addr + in->target;
 	l->conditional = in->kind == INSN_BRANCH;
@@ -251,7 +253,7 @@ bool insn_leaves(enum insn_machine m, const struct insn_part *parts, int nparts,
 {
 	struct leaving l = {.r = {.parts = parts, .nparts = nparts}};
 
-	if (walk(m, parts, nparts, note_leaving, &l) != 1)
+	if (insn_walk(m, parts, nparts, note_leaving, &l) != 1)
 		return false;
 	*target = l.target;
 	*conditional = l.conditional;
@@ -271,7 +273,7 @@ bool insn_is_stub(enum insn_machine m, const struct insn_part *part)
 		/* No previous instruction is given: a jump behind an add is no jump table here. */
 		if (insn_decode(&r, part->code, part->len, at, 0, NULL, &in) ||
 		    in.kind == INSN_GROW || in.kind == INSN_RET || in.kind == INSN_CALL ||
-		    is_direct(&in))
+		    insn_is_direct(&in))
 			break;
 		at += in.len;
 	}
@@ -302,12 +304,12 @@ int insn_rets(enum insn_machine m, const struct insn_part *parts, int nparts,
 	int rc;
 
 	why[0] = 0;
-	rc = walk(m, parts, nparts, note_ret, &r);
+	rc = insn_walk(m, parts, nparts, note_ret, &r);
 	if (rc == -EILSEQ)
 		snprintf(why, INSN_WHY_LEN, "its code cannot be decoded");
 	if (rc)
 		return rc;
-	walk(m, parts, nparts, drop_literal, &r);
+	insn_walk(m, parts, nparts, drop_literal, &r);
 	if (r.n == 0) {
 		snprintf(why, INSN_WHY_LEN, "it has no return instruction");
 		return -ENOENT;

@@ -27,13 +27,19 @@ enum insn_kind {
 	INSN_RET_AUTH, /* arm64 retaa, retab: the kernel refuses probes there */
 	INSN_LITERAL,  /* arm64: loads data that lies at target, between the instructions */
 	INSN_STOP,     /* ends the flow: int3, ud2, hlt, udf */
+	INSN_SYSCALL,  /* syscall, svc #0 */
 };
+
+/* What an instruction may write to, when in doubt it does. */
+#define INSN_W_RESULT  1 /* the register of a call's result: rax, x0 */
+#define INSN_W_SYSCALL 2 /* x86-64: what a system call leaves: rdi rsi rdx r10 r8 r9 rax */
 
 struct insn {
 	enum insn_kind kind;
 	uint8_t len;
 	bool emulated; /* by the kernel, in place of a single step (facts: arch/x86/kernel/uprobes.c
 			  branch_setup_insn, push_setup_insn; arch/arm64 simulate-insn.c) */
+	uint8_t writes;   /* INSN_W_* */
 	uint16_t words;   /* INSN_GROW: 8-byte words */
 	uint64_t target;  /* jumps, branches, literals: offset from the code's start; may wrap below
 			     0 */
@@ -90,6 +96,16 @@ int insn_rets(enum insn_machine m, const struct insn_part *parts, int nparts,
 /* Is there a direct jump out of the parts? Its target, and whether it is conditional. */
 bool insn_leaves(enum insn_machine m, const struct insn_part *parts, int nparts, uint64_t *target,
 		 bool *conditional);
+/* Each instruction of each part, in turn; stops at the first non-zero answer of fn and returns it;
+ * -EILSEQ where bytes are no instruction. at: within the part. */
+typedef int (*insn_fn)(void *ctx, const struct insn_part *part, size_t at, const struct insn *in);
+int insn_walk(enum insn_machine m, const struct insn_part *parts, int nparts, insn_fn fn,
+	      void *ctx);
+bool insn_is_direct(const struct insn *in); /* a jump to a known place */
+/* Does every way to parts[at] from `from` lie between them: no direct jump to any address in
+ * (from, to]? */
+bool insn_straight(enum insn_machine m, const struct insn_part *parts, int nparts, uint64_t from,
+		   uint64_t to);
 /* Is this a stub that only leads elsewhere (an entry of the PLT)? */
 bool insn_is_stub(enum insn_machine m, const struct insn_part *part);
 

@@ -156,6 +156,30 @@ static bool decode_other(uint32_t w, size_t at, struct insn *out)
 	return true;
 }
 
+/* May it write x0? Only of what stands between a call and the end of a function is it known. */
+static bool writes_result(uint32_t w, const struct insn *in)
+{
+	uint32_t rt = bits(w, 4, 0);
+
+	if (in->kind == INSN_CALL || in->kind == INSN_SYSCALL)
+		return true;
+	if (in->kind != INSN_PLAIN && in->kind != INSN_SPOILS)
+		return false;
+	if (is(w, 0xfe400000, 0xa8400000)) /* ldp Xt, Xt2, any form of address */
+		return rt == 0 || bits(w, 14, 10) == 0 || bits(w, 9, 5) == 0;
+	if (is(w, 0xffc00000, 0xf9400000)) /* ldr Xt, [Xn, #imm] */
+		return rt == 0;
+	if (is(w, 0xffe00400, 0xf8400400)) /* ldr Xt, [Xn], #imm or [Xn, #imm]! */
+		return rt == 0 || bits(w, 9, 5) == 0;
+	if (is(w, 0xff8003ff, 0x910003ff)) /* add sp, sp, #imm */
+		return false;
+	if (is(w, 0x7fe0ffe0, 0x2a0003e0)) /* mov Xd, Xm */
+		return rt == 0;
+	if (is(w, 0x7f80001f, 0x3100001f) || is(w, 0x7f80001f, 0x7100001f)) /* cmn, cmp */
+		return false;
+	return w != 0xd50323bf; /* autiasp */
+}
+
 int insn_decode_arm64(const uint8_t *code, size_t len, size_t at, unsigned depth,
 		      const struct insn *prev, struct insn *out)
 {
@@ -167,9 +191,9 @@ int insn_decode_arm64(const uint8_t *code, size_t len, size_t at, unsigned depth
 		return -EILSEQ;
 	w = code[at] | code[at + 1] << 8 | code[at + 2] << 16 | (uint32_t)code[at + 3] << 24;
 	out->len = 4;
-	if (decode_branch(w, at, prev, out) || decode_frame(w, depth, out) ||
-	    decode_other(w, at, out))
-		return 0;
-	out->kind = INSN_SPOILS;
+	if (!decode_branch(w, at, prev, out) && !decode_frame(w, depth, out) &&
+	    !decode_other(w, at, out))
+		out->kind = w == 0xd4000001 ? INSN_SYSCALL : INSN_SPOILS; /* svc #0 */
+	out->writes = writes_result(w, out) ? INSN_W_RESULT : 0;
 	return 0;
 }

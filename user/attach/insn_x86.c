@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attach/insn.h"
+#include "util/cleanup.h"
 
 #define MAX_FRAME 2040 /* bytes: 255 words, what a cookie can hold */
 
@@ -17,7 +18,12 @@ static const uint16_t spoiling[] = {
 	X86_REG_R9W, X86_REG_R9B, X86_REG_RSP, X86_REG_ESP, X86_REG_SP,  X86_REG_SPL,
 };
 
-static bool writes_spoiling(csh cs, const cs_insn *in)
+static const uint16_t result[] = {X86_REG_RAX, X86_REG_EAX, X86_REG_AX, X86_REG_AL, X86_REG_AH};
+
+/* What a system call takes beyond the arguments of a function (psABI A.2.1). */
+static const uint16_t fourth[] = {X86_REG_R10, X86_REG_R10D, X86_REG_R10W, X86_REG_R10B};
+
+static bool writes_any(csh cs, const cs_insn *in, const uint16_t *reg, size_t n)
 {
 	cs_regs rd, wr;
 	uint8_t nrd = 0, nwr = 0;
@@ -25,10 +31,28 @@ static bool writes_spoiling(csh cs, const cs_insn *in)
 	if (cs_regs_access(cs, in, rd, &nrd, wr, &nwr) != CS_ERR_OK)
 		return true;
 	for (int i = 0; i < nwr; i++)
-		for (size_t k = 0; k < sizeof(spoiling) / sizeof(spoiling[0]); k++)
-			if (wr[i] == spoiling[k])
+		for (size_t k = 0; k < n; k++)
+			if (wr[i] == reg[k])
 				return true;
 	return false;
+}
+
+static bool writes_spoiling(csh cs, const cs_insn *in)
+{
+	return writes_any(cs, in, spoiling, ARRAY_SIZE(spoiling));
+}
+
+static uint8_t writes_of(csh cs, const cs_insn *in)
+{
+	uint8_t w = 0;
+
+	if (in->id == X86_INS_SYSCALL || cs_insn_group(cs, in, CS_GRP_CALL))
+		return INSN_W_RESULT | INSN_W_SYSCALL;
+	if (writes_any(cs, in, result, ARRAY_SIZE(result)))
+		w |= INSN_W_RESULT | INSN_W_SYSCALL;
+	else if (writes_spoiling(cs, in) || writes_any(cs, in, fourth, ARRAY_SIZE(fourth)))
+		w |= INSN_W_SYSCALL;
+	return w;
 }
 
 /* A store anywhere but into the frame that the function itself has made may change what an
@@ -137,6 +161,8 @@ static void classify(csh cs, const cs_insn *in, const uint8_t *b, unsigned depth
 		out->kind = INSN_STOP;
 		return;
 	case X86_INS_SYSCALL:
+		out->kind = INSN_SYSCALL;
+		return;
 	case X86_INS_SYSENTER:
 	case X86_INS_INT:
 		out->kind = INSN_SPOILS;
@@ -216,6 +242,7 @@ int insn_decode_x86(const struct insn_reader *r, const uint8_t *code, size_t len
 		return -EILSEQ;
 	out->len = (uint8_t)in->size;
 	out->name = name_of(in->id);
+	out->writes = writes_of(r->cs, in);
 	classify(r->cs, in, code + at, depth, prev, out);
 	if (out->kind == INSN_BRANCH && !out->name[0])
 		out->name = "jcc";

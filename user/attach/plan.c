@@ -8,13 +8,10 @@
 #include <unistd.h>
 
 #include "attach/elf.h"
-#include "attach/insn.h"
+#include "attach/func.h"
 #include "attach/plan.h"
-#include "attach/unwind.h"
 
-#define MAX_MATCHES   16 /* functions one glob may fit */
-#define PROLOGUE_LEN  64 /* bytes looked at when the symbol has no size */
-#define MAX_FUNC_SIZE (4 << 20)
+#define MAX_MATCHES 16 /* functions one glob may fit */
 
 static bool lib_fits(const struct profile_lib *lib, const char *base)
 {
@@ -55,65 +52,8 @@ static int add_site(struct plan *plan, const struct elf_file *ef, uint64_t addr,
 	return 0;
 }
 
-/* A function with its cold parts. */
-struct func {
-	const struct elf_file *ef;
-	const struct profile_probe *pp;
-	struct insn_part part[INSN_MAX_PARTS];
-	int nparts;
-	bool whole;
-};
-
-/*
- * A stripped library has no ".cold" symbols. Where a jump leaves the function, the unwind table
- * tells the function's own cold part (it begins inside a frame, or is entered in its middle, or by
- * a conditional jump; and it has no name) from another function (a tail call).
- */
-static void add_unnamed_cold(const struct elf_file *ef, struct func *f)
-{
-	uint64_t target;
-	bool conditional;
-
-	while (f->nparts < INSN_MAX_PARTS &&
-	       insn_leaves(elf_machine(ef), f->part, f->nparts, &target, &conditional)) {
-		struct unwind_piece piece;
-		struct insn_part code;
-
-		if (elf_code(ef, target, PROLOGUE_LEN, &code) ||
-		    insn_is_stub(elf_machine(ef), &code))
-			return; /* a tail call to another library */
-		if (unwind_piece(ef, target, &piece) || piece.len > MAX_FUNC_SIZE ||
-		    elf_name_at(ef, piece.addr))
-			return;
-		if (!piece.framed && !conditional && target == piece.addr)
-			return;
-		if (elf_code(ef, piece.addr, piece.len, &f->part[f->nparts]))
-			return;
-		f->nparts++;
-	}
-}
-
-static int func_read(const struct elf_file *ef, const struct elf_sym *sym, struct func *f)
-{
-	struct elf_sym cold[INSN_MAX_PARTS / 2];
-	size_t len = sym->size ? sym->size : PROLOGUE_LEN;
-	int n;
-
-	if (len > MAX_FUNC_SIZE || elf_code(ef, sym->addr, len, &f->part[0]))
-		return -ENOENT;
-	f->nparts = 1;
-	f->whole = sym->size && f->part[0].len == sym->size;
-	n = elf_cold(ef, sym->name, cold, INSN_MAX_PARTS / 2);
-	for (int i = 0; i < n; i++)
-		if (cold[i].size && cold[i].size < MAX_FUNC_SIZE &&
-		    !elf_code(ef, cold[i].addr, cold[i].size, &f->part[f->nparts]))
-			f->nparts++;
-	if (f->whole)
-		add_unnamed_cold(ef, f);
-	return 0;
-}
-
-static int add_ret_sites(struct plan *plan, const struct func *f, struct plan_probe *out)
+static int add_ret_sites(struct plan *plan, const struct profile_probe *pp, const struct func *f,
+			 struct plan_probe *out)
 {
 	enum insn_machine m = elf_machine(f->ef);
 	char why[INSN_WHY_LEN];
@@ -133,20 +73,21 @@ static int add_ret_sites(struct plan *plan, const struct func *f, struct plan_pr
 		return n;
 	}
 	insn_entry(m, f->part, f->nparts, f->whole, &site);
-	if (f->pp->prog.nsaved)
+	if (pp->prog.nsaved)
 		err = add_site(plan, f->ef, site.addr, SP_COOKIE(idx, SP_SITE_SAVE, site.shift),
 			       false);
 	for (int i = 0; i < n && !err; i++)
 		err = add_site(plan, f->ef, rets[i], SP_COOKIE(idx, SP_SITE_RET, 0), false);
 	out->emulated = m == MACHINE_ARM64 && site.emulated; /* x86 single-steps ret */
-	if (f->pp->prog.nsaved)
+	if (pp->prog.nsaved)
 		snprintf(out->where, sizeof(out->where), "%.40s; %d ret", site.where, n);
 	else
 		snprintf(out->where, sizeof(out->where), "%d ret", n);
 	return err;
 }
 
-static int add_return_sites(struct plan *plan, const struct func *f, struct plan_probe *out)
+static int add_return_sites(struct plan *plan, const struct profile_probe *pp, const struct func *f,
+			    struct plan_probe *out)
 {
 	struct insn_site site;
 	uint32_t idx = (uint32_t)out->index;
@@ -154,7 +95,7 @@ static int add_return_sites(struct plan *plan, const struct func *f, struct plan
 
 	insn_return_entry(elf_machine(f->ef), f->part, f->nparts, f->whole, &site);
 	/* One trap serves both. */
-	if (f->pp->prog.nsaved)
+	if (pp->prog.nsaved)
 		err = add_site(plan, f->ef, site.addr, SP_COOKIE(idx, SP_SITE_SAVE, 0), false);
 	if (!err)
 		err = add_site(plan, f->ef, site.addr, SP_COOKIE(idx, SP_SITE_RETURN, 0), true);
@@ -179,7 +120,7 @@ static int add_function(struct plan *plan, const struct elf_file *ef,
 			const struct profile_probe *pp, const struct elf_sym *sym,
 			struct plan_probe *out)
 {
-	struct func f = {.ef = ef, .pp = pp};
+	struct func f;
 	int err;
 
 	if (sym->type == STT_GNU_IFUNC) {
@@ -200,9 +141,9 @@ static int add_function(struct plan *plan, const struct elf_file *ef,
 		return -ENOENT;
 	}
 	if (pp->on == ON_RETURN)
-		err = add_return_sites(plan, &f, out);
+		err = add_return_sites(plan, pp, &f, out);
 	else if (pp->on == ON_RET)
-		err = add_ret_sites(plan, &f, out);
+		err = add_ret_sites(plan, pp, &f, out);
 	else
 		err = add_entry_site(plan, &f, out);
 	return err;
