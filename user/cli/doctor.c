@@ -262,6 +262,24 @@ static void examine_python(struct doctor *d, const struct profile *p, pid_t pid)
 	pyreader_close(r);
 }
 
+/* What such a profile is watched by. */
+static void without_probes(struct doctor *d, const struct profile *p)
+{
+	const struct attach_features *f = &d->features;
+
+	if (!p->sockets) {
+		say(NOTICE, "it has no probes: only the server's own view is watched, which needs "
+			    "no BPF");
+	} else if (f->sock_libc || f->sock_syscall || f->sock_tcp) {
+		say(FINE, "it has no probes: its sockets are watched%s",
+		    p->python ? ", and the server's own view" : "");
+		d->good++;
+	} else {
+		say(BAD, "it has no probes, and its sockets cannot be watched: the kernel or the "
+			 "rights do not allow it, see above");
+	}
+}
+
 static int examine_process(struct doctor *d, const struct profile_file *pf, pid_t pid,
 			   struct sp_err *err)
 {
@@ -280,9 +298,8 @@ static int examine_process(struct doctor *d, const struct profile_file *pf, pid_
 	say(FINE, "profile %s of %s", p->name, pf->path);
 	rc = attach_dry_rows(p, pid, print_row, &r, err);
 	d->wants_probes |= p->nprobes > 0;
-	if (!rc && !p->nprobes)
-		say(NOTICE, "it has no probes: only the server's own view is watched, which needs "
-			    "no BPF");
+	if (!rc && !p->nuprobes)
+		without_probes(d, p);
 	else if (!rc && d->good == before && !d->features.multi && !d->features.perf)
 		say(BAD, "no probe can be attached: the kernel or the rights do not allow it, see "
 			 "above");
