@@ -56,3 +56,19 @@ $(LIVE_B)/libpyrefuse.so: tests/live/targets/py_refuse.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -D_GNU_SOURCE -O2 -fPIC -Wall -Wextra -Werror -shared $< -ldl -o $@
+
+# What speaks on sockets: calls one by one, with libc's functions and with none; ZMQ without a symbol.
+LIVE_PEER_FLAGS := -D_GNU_SOURCE -std=gnu11 -O2 -Wall -Wextra -Wshadow -Werror -pthread
+# Debian's libzmq.a: all else that it needs has shared libraries only.
+LIVE_ZMQ_STATIC := -Wl,-Bstatic -lzmq -Wl,-Bdynamic -lsodium -lpgm -lnorm -lgssapi_krb5 -lbsd -lstdc++
+
+targets: $(LIVE_B)/sock_peer $(LIVE_B)/sock_peer_static $(LIVE_B)/zmq_peer
+
+$(LIVE_B)/sock_peer $(LIVE_B)/sock_peer_static: $(LIVE_B)/sock_peer%: tests/live/peers/sock_peer.c
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LIVE_PEER_FLAGS) $(if $*,-static) $< -o $@
+$(LIVE_B)/zmq_peer: tests/live/peers/zmq_peer.c
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LIVE_PEER_FLAGS) -s $< $(LIVE_ZMQ_STATIC) -o $@

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attached at any moment to connections under load: whatever is decided about where a message begins, nothing
+is ever told that was not said, and nothing twice. What an idle connection says after the attach is told."""
+import collections
+import concurrent.futures
+import json
+import os
+import random
+import subprocess
+import time
+import unittest
+
+import raw_zmtp
+import sp
+from sock_case import LONG, PEERS, PROFILE_IN, Peer, SockCase, SockWatch, Truth, said
+
+ATTACHES = 1000 if LONG else 200
+TARGETS = 5
+IDLE_S = 1.0  # how long a connection must have been silent to be believed
+
+
+class Loaded:
+    """A target with its load, and idle connections."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.target = Peer.zmq() if seed % 2 else Peer.pyzmq()
+        self.port = int(self.target.do("bind", "tcp://127.0.0.1:*").rpartition(":")[2])
+        self.idle = [raw_zmtp.Connection(self.port) for _ in range(2)]
+        self.spoke = time.monotonic()
+        self.truth = Truth(7000 + seed)
+        self.truth.n = 10_000_000 * (seed + 1)
+        self.load = subprocess.Popen(
+            ["/usr/bin/python3", os.path.join(PEERS, "zmtp_load.py"), str(self.port), str(seed), "5"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.load.stdout.readline()
+        self.told = []
+
+    def attach(self):
+        """One attach: (what was told, what the idle connections said)."""
+        spoken = collections.Counter()
+        backend = self.random.choice(("libc", "syscall", None))
+        time.sleep(self.random.random() * 0.2)  # at any moment: the test is about which
+        with SockWatch(self.target.pid, PROFILE_IN, env={"SILENTPIN_SOCKETS": backend} if backend else {}) as watch:
+            left = self.spoke + IDLE_S + 0.15 - time.monotonic()
+            if left > 0:
+                time.sleep(left)  # the rule is about time, too
+            before = collections.Counter(self.truth.said)
+            for c in self.idle:
+                c.send(raw_zmtp.message(*self.truth.metadata()))
+            self.spoke = time.monotonic()
+            spoken = self.truth.said - before
+            try:
+                sp.wait_for(lambda: not spoken - said(watch.db), 10, "", every=0.05)
+            except AssertionError:
+                pass  # told below, with all else
+            watch.stop()
+            losses = watch.of_type("loss")
+            got = said(watch.db)
+        self.told.append((got, spoken, backend, losses))
+
+    def attaches(self, n):
+        for _ in range(n):
+            self.attach()
+
+    def end(self):
+        """All that was said in this target's life."""
+        self.load.stdin.write("\n")
+        self.load.stdin.flush()
+        for key in json.loads(self.load.stdout.readline()):
+            self.truth.said[tuple(key)] += 1
+        self.kill()
+
+    def kill(self):
+        for c in self.idle:
+            c.close()
+        self.load.kill()
+        self.load.wait()
+        self.load.stdin.close()
+        self.load.stdout.close()
+        self.target.end()
+
+
+class Attach(SockCase):
+    def test_at_any_moment(self):
+        loaded = [Loaded(i) for i in range(TARGETS)]
+        for one in loaded:
+            self.addCleanup(one.kill)
+        with concurrent.futures.ThreadPoolExecutor(TARGETS) as pool:
+            list(pool.map(lambda one: one.attaches(ATTACHES // TARGETS), loaded))
+        for one in loaded:
+            one.end()
+        self.assertEqual(sum(len(one.told) for one in loaded), ATTACHES)
+        wrong, missing, messages = [], [], 0
+        for one in loaded:
+            for got, spoken, backend, losses in one.told:
+                messages += sum(got.values())
+                if got - one.truth.said:
+                    wrong.append((backend, list(got - one.truth.said)[:3]))
+                if spoken - got and not losses:
+                    missing.append((backend, list(spoken - got)))
+        self.assertFalse(wrong, f"{len(wrong)} attaches told what nobody said: {wrong[:4]}")
+        self.assertFalse(missing, f"{len(missing)} attaches did not hear an idle connection: {missing[:4]}")
+        self.assertGreater(messages, 2 * ATTACHES * 0.9)
+
+
+if __name__ == "__main__":
+    unittest.main()
