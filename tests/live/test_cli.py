@@ -59,7 +59,7 @@ class BadInput(unittest.TestCase):
                      ["watch", "-p", "1", "--stuck-after", "flight=3s"],
                      ["watch", "-p", "1", "--stuck-after", "inflight=0s"],
                      ["watch", "-p", "1", "--min-confidence", "sure"],
-                     ["watch", "-p", "1", "--only", "magic"], ["watch", "-p", "1", "--only", "sockets"],
+                     ["watch", "-p", "1", "--only", "magic"], ["watch", "-p", "1", "--only", "socket"],
                      ["watch", "-p", "1", "--only", "python", "--no-python"],
                      ["watch", "-p", "1", "--python-every", "10ms"], ["watch", "-p", "1", "--python-every", "2"],
                      ["watch", "-p", "1", "--python-every", "2h"],
@@ -178,6 +178,22 @@ class Help(unittest.TestCase):
                 for opt in re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest):
                     with self.subTest(file=name, verb=verb):
                         self.assertIn(opt, known[verb])
+
+    def test_check_shows_what_the_manual_of_profiles_says_of_sockets(self):
+        with open(shipped("docs/profiles.md"), encoding="utf-8") as f:
+            text = next(t for t in re.findall(r"^```yaml\n(.*?)^```", f.read(), re.M | re.S) if "sockets:" in t)
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+            f.write(text)
+            f.flush()
+            p = sp.run("check", f.name)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        for line in ("no probes: only sockets are watched", "fake host selftest",
+                     "receivers zmtp both ways", "in the process itself",
+                     "sockets that begin with a ZMTP greeting, accepted at port 9100",
+                     'first frame "HELLO", copied of its message: frames 0 1 2 3', "end: told status=code",
+                     "clients http requests in, replies out", "in its parent, of the same program, that listens",
+                     "keys room = session, host = origin, rid = id", "abort a request to /cancel with a rid"):
+            self.assertIn(line, re.sub(r" +", " ", p.stdout))
 
     def test_every_make_target_exists(self):
         for target in "all deps demo test bench install lint format clean dist".split():
