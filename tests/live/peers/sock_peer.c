@@ -10,8 +10,9 @@
  *   peek FD N | dup FD | dup2 FD NEW | close FD | shutdown FD | uring
  *   bg COMMAND                        in a thread -> its number; join N -> its answer
  *   child COMMAND                     in a forked child, waited for -> its answer
- *   pong FD N | ping FD N             N times 64 bytes there and back -> ns for one
- * A call that fails ends the command: "BYTES ERRNO-NAME".
+ *   loop OUT IN N HEX                 N times: written to OUT, read from IN, which is its other
+ * end; the least of twenty turns -> ns for one A call that fails ends the command: "BYTES
+ * ERRNO-NAME".
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -258,23 +259,31 @@ static int do_connect(const char *where)
 	return connect(fd, (struct sockaddr *)&ss, len) ? -1 : fd;
 }
 
-/* N times: 64 bytes out, 64 bytes in (ping), or the other way round. */
-static long do_ping(int fd, long n, int first)
+static long ns_now(void)
 {
-	struct timespec t0, t1;
-	char buf[64] = {0};
+	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t0);
-	for (long i = 0; i < n; i++) {
-		if (first && write(fd, buf, sizeof(buf)) != sizeof(buf))
-			return -1;
-		if (recv(fd, buf, sizeof(buf), MSG_WAITALL) != sizeof(buf))
-			return -1;
-		if (!first && write(fd, buf, sizeof(buf)) != sizeof(buf))
-			return -1;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static long do_loop(int out, int in, long count, const char *text)
+{
+	long least = -1, start, ns;
+	size_t n;
+	char *buf = bytes_of(text, &n);
+
+	for (int turn = 0; turn < 20; turn++) {
+		start = ns_now();
+		for (long i = 0; i < count; i++)
+			if (write(out, buf, n) != (ssize_t)n || read(in, buf, n) != (ssize_t)n)
+				return -1;
+		ns = (ns_now() - start) / count;
+		if (least < 0 || ns < least)
+			least = ns;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &t1);
-	return ((t1.tv_sec - t0.tv_sec) * 1000000000 + t1.tv_nsec - t0.tv_nsec) / n;
+	free(buf);
+	return least;
 }
 
 static void *thread_main(void *arg)
@@ -335,8 +344,8 @@ static int plain(const char *verb, char **arg)
 		return shutdown(atoi(arg[0]), SHUT_RDWR);
 	if (!strcmp(verb, "peek"))
 		return (int)recv(atoi(arg[0]), buf, (size_t)atoi(arg[1]), MSG_PEEK | MSG_WAITALL);
-	if (!strcmp(verb, "ping") || !strcmp(verb, "pong"))
-		return (int)do_ping(atoi(arg[0]), atol(arg[1]), verb[1] == 'i');
+	if (!strcmp(verb, "loop"))
+		return (int)do_loop(atoi(arg[0]), atoi(arg[1]), atol(arg[2]), arg[3]);
 	errno = ENOSYS;
 	return -1;
 }
