@@ -9,6 +9,8 @@
 #define FRAME_ARG 0
 #define SOCK_ARG  1
 
+_Static_assert(SP_ZMTP_PART <= SP_DATA_SMALL, "a frame fits the smallest record with data");
+
 struct profile_probe *sockprobe_add(struct profile *p, const char *name, struct profile_mark mark)
 {
 	struct profile_probe *probe = realloc(p->probes, sizeof(*probe) * (size_t)(p->nprobes + 1));

@@ -401,7 +401,7 @@ static int read_entry(const struct reader *r, const struct ynode *map, struct so
 	static const char *const keys[] = {"name",      "process", "when", "decode",
 					   "direction", "same_as", "wins", "messages",
 					   "keys",      "abort",   NULL};
-	struct profile_probe *probe;
+	struct profile_probe *probe = NULL;
 	unsigned protocol = 0;
 	struct ynode *n;
 	int rc = need_map(r, map, "an entry of sockets");
