@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "attach/features.h"
-#include "attach/watched.h"
+#include "attach/sockets.h"
 #include "util/clock.h"
 
 #define ADOPT_GAP   NS_PER_SEC
@@ -39,7 +39,16 @@ static int load(struct attach *a, struct sp_err *err)
 
 	if (rc)
 		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "%s", a->features.why_bpf);
-	return bpfload_open(a->profile, &a->opts, &a->features, &a->bpf, err);
+	rc = bpfload_open(a->profile, &a->opts, &a->features, &a->bpf, err);
+	return rc ? rc : sockets_open(a, err);
+}
+
+/* Is there anything that needs it? */
+static bool wants_bpf(const struct profile *p, const struct attach_opts *o)
+{
+	bool uprobes = p->sockets ? p->nuprobes > 0 : p->nprobes > 0;
+
+	return (uprobes && !o->no_uprobes) || (p->sockets && !o->no_sockets);
 }
 
 int attach_open(const struct profile *p, const struct attach_opts *o, attach_notice_fn fn,
@@ -56,9 +65,10 @@ int attach_open(const struct profile *p, const struct attach_opts *o, attach_not
 	a->fn = fn;
 	a->ctx = ctx;
 	/* the server's own view needs none, see profile/python.h */
-	a->opts.no_probes |= !p->nprobes;
+	a->opts.no_probes |= !wants_bpf(p, o);
 	rc = a->opts.no_probes ? 0 : load(a, err);
 	if (rc) {
+		bpfload_close(&a->bpf);
 		free(a);
 		return rc;
 	}
@@ -88,8 +98,10 @@ void attach_close(struct attach *a)
 			free(w->lib[k].err);
 		}
 		free(w->lib);
-		watched_free(w);
 	}
+	sockets_close(a, &all);
+	for (int i = 0; i < a->nwatched; i++)
+		watched_free(a->watched[i]);
 	links_close_all(&all);
 	for (int i = 0; i < a->nplan; i++)
 		plan_free(a->plan[i]);
@@ -101,7 +113,7 @@ void attach_close(struct attach *a)
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-static struct watched *find(const struct attach *a, uint32_t pid)
+struct watched *watched_find(const struct attach *a, uint32_t pid)
 {
 	for (int i = 0; i < a->nwatched; i++)
 		if ((uint32_t)a->watched[i]->id.pid == pid)
@@ -137,6 +149,7 @@ static int add_watched(struct attach *a, pid_t pid, struct watched **out, struct
 		return rc;
 	}
 	w->born_ns = mono_ns();
+	sockets_adopt(a, w);
 	a->watched[a->nwatched++] = w;
 	*out = w;
 	return 0;
@@ -148,6 +161,7 @@ static void remove_watched(struct attach *a, struct watched *w)
 	bpfload_target(&a->bpf, (uint32_t)w->id.pid, false);
 	bpfload_forget_process(&a->bpf, (uint32_t)w->id.pid);
 	watched_drop_libs(w);
+	sockets_removed(a, w);
 	for (int i = 0; i < a->nwatched; i++)
 		if (a->watched[i] == w) {
 			a->watched[i] = a->watched[--a->nwatched];
@@ -178,16 +192,23 @@ static int add_fail(int rc, pid_t pid, struct sp_err *err)
 			  strerror(-rc));
 }
 
+/* For one target. */
+static int in_place(const struct attach *a, const struct watched *w)
+{
+	return watched_probes(w) + sockets_fronts(a, (uint32_t)w->id.pid);
+}
+
 int attach_add(struct attach *a, pid_t pid, struct sp_err *err)
 {
-	struct watched *w = find(a, (uint32_t)pid);
+	struct watched *w = watched_find(a, (uint32_t)pid);
 	int rc;
 
 	if (w)
-		return watched_probes(w);
+		return in_place(a, w);
 	rc = add_watched(a, pid, &w, err);
 	if (!w)
 		return rc;
+	w->named = true;
 	rc = watched_scan(a, w);
 	if (rc == 0 && watched_link_error(w) == -EPERM)
 		rc = -EPERM;
@@ -196,7 +217,8 @@ int attach_add(struct attach *a, pid_t pid, struct sp_err *err)
 		return add_fail(rc, pid, err);
 	}
 	notify(a, NOTICE_ATTACHED, mono_ns(), w, 0);
-	return rc;
+	sockets_added(a, w);
+	return in_place(a, w);
 }
 
 /* Scan a process that is watched already; what comes in place is told library by library. */
@@ -280,7 +302,7 @@ static void adopt_strays(struct attach *a, uint64_t now)
 	a->adopt_ns = now + ADOPT_GAP;
 	n = known_children(a, pid, TARGETS_MAX);
 	for (int i = 0; i < n; i++) {
-		if (find(a, pid[i]))
+		if (watched_find(a, pid[i]))
 			continue;
 		if (was_stray(a, pid[i]))
 			adopt(a, pid[i], now);
@@ -305,6 +327,7 @@ void attach_tick(struct attach *a)
 	}
 	forget_threads(a, now);
 	adopt_strays(a, now);
+	sockets_tick(a, now);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -312,10 +335,10 @@ void attach_tick(struct attach *a)
 static void on_fork(struct attach *a, const struct sp_rec_hit *rec)
 {
 	uint32_t child = (uint32_t)rec->val[0];
-	const struct watched *parent = find(a, rec->h.pid);
+	const struct watched *parent = watched_find(a, rec->h.pid);
 	struct watched *w;
 
-	if (!child || find(a, child))
+	if (!child || watched_find(a, child))
 		return;
 	add_watched(a, (pid_t)child, &w, NULL);
 	if (!w) {
@@ -330,11 +353,12 @@ static void on_fork(struct attach *a, const struct sp_rec_hit *rec)
 
 static void on_exec(struct attach *a, const struct sp_rec_hit *rec)
 {
-	struct watched *w = find(a, rec->h.pid);
+	struct watched *w = watched_find(a, rec->h.pid);
 
 	if (!w)
 		return;
 	watched_drop_libs(w);
+	sock_watch_exec(&w->sock);
 	bpfload_forget_process(&a->bpf, rec->h.pid);
 	w->borrowed = false;
 	w->born_ns = rec->h.ns;
@@ -346,7 +370,7 @@ static void on_exec(struct attach *a, const struct sp_rec_hit *rec)
 
 static void on_exit_thread(struct attach *a, const struct sp_rec_hit *rec)
 {
-	struct watched *w = find(a, rec->h.pid);
+	struct watched *w = watched_find(a, rec->h.pid);
 
 	if (a->ngone == GONE_MAX)
 		forget_threads(a, mono_ns());
@@ -374,7 +398,7 @@ int attach_targets(const struct attach *a)
 
 int attach_probes(const struct attach *a)
 {
-	int n = 0;
+	int n = sockets_fronts(a, 0);
 
 	for (int i = 0; i < a->nwatched; i++)
 		n += watched_probes(a->watched[i]);

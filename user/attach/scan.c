@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/watched.h"
+#include "attach/sockets.h"
 #include "util/clock.h"
 
 #define YOUNG_NS  (10 * NS_PER_SEC) /* a program that is still loading its libraries */
@@ -106,7 +106,11 @@ int watched_scan(struct attach *a, struct watched *w)
 	/* The pid is still that process, or this was another's map. */
 	if (!rc && !target_alive(&w->id))
 		rc = -ESRCH;
-	for (int i = 0; !rc && i < files.n; i++) {
+	if (!rc) {
+		sock_watch_set(a, w->id.pid, &w->sock, sockets_rules(a, w->id.pid));
+		sock_watch_scan(a, w->id.pid, &w->sock, &files);
+	}
+	for (int i = 0; !rc && !a->opts.no_uprobes && i < files.n; i++) {
 		struct plan *plan;
 
 		if (!plan_wants(a->profile, &files.file[i]) || has_plan(w, &files.file[i]))
@@ -131,6 +135,7 @@ int watched_inherit(struct attach *a, struct watched *w, const struct watched *p
 {
 	int added = 0;
 
+	sock_watch_inherit(a, w->id.pid, &w->sock, &parent->sock);
 	for (int i = 0; i < parent->nlib; i++) {
 		int n = add_lib(a, w, parent->lib[i].plan);
 
@@ -141,7 +146,7 @@ int watched_inherit(struct attach *a, struct watched *w, const struct watched *p
 	return added;
 }
 
-int watched_probes(const struct watched *w)
+int watched_uprobes(const struct watched *w)
 {
 	int n = 0;
 
@@ -150,13 +155,18 @@ int watched_probes(const struct watched *w)
 	return n;
 }
 
+int watched_probes(const struct watched *w)
+{
+	return watched_uprobes(w) + w->sock.in_place;
+}
+
 int watched_link_error(const struct watched *w)
 {
 	for (int i = 0; i < w->nlib; i++)
 		for (int k = 0; k < w->lib[i].plan->nprobe; k++)
 			if (w->lib[i].err[k])
 				return w->lib[i].err[k];
-	return 0;
+	return w->sock.link_err;
 }
 
 void watched_drop_libs(struct watched *w)

@@ -6,15 +6,8 @@
 #include "attach/attach.h"
 #include "attach/bpfload.h"
 #include "attach/plan.h"
+#include "attach/sock_watch.h"
 #include "attach/target.h"
-
-/* One library file of one process. */
-struct watched_lib {
-	struct plan *plan; /* owned by struct attach */
-	struct links links;
-	int *err; /* for each plan probe: 0 or -errno of its link */
-	int good; /* probes in place */
-};
 
 struct watched {
 	struct target_id id;
@@ -24,7 +17,24 @@ struct watched {
 	uint64_t born_ns;   /* since when it has its present program, as far as known */
 	uint64_t due_ns;    /* no scan before */
 	uint64_t forced_ns; /* a scan at the latest */
+	bool named;         /* given to attach_add, not forked */
 	bool borrowed;      /* in its parent's memory (vfork) until its exec */
+	struct sock_watch sock;
+	uint32_t lonely; /* bit i: entry i of the profile's sockets has no front here, and it was
+			    said */
+};
+
+/* A process in front of targets. Mostly no target itself: then only its sockets are watched. */
+struct front_owner {
+	uint32_t pid; /* a target */
+	uint32_t rules;
+	bool said;
+};
+struct front {
+	struct target_id id;
+	struct sock_watch sock; /* unused where it is a target too: then its own serves both */
+	struct front_owner *owner;
+	int nowners;
 };
 
 #define GONE_MAX   256
@@ -46,6 +56,12 @@ struct attach {
 	uint64_t adopt_ns;          /* when to look for children whose FORK record was lost */
 	uint32_t stray[STRAYS_MAX]; /* unknown at the last look: their record may still come */
 	int nstrays;
+	enum attach_sockets how; /* socket calls are seen; NONE: not at all */
+	struct plan **libc;      /* the socket functions of each libc met */
+	int nlibc;
+	struct front **front;
+	int nfronts;
+	uint64_t fronts_ns, uring_ns; /* when to look next */
 };
 
 /* Attach what is mapped now and was not before. Probes new in place, or -errno when the process
@@ -53,7 +69,9 @@ struct attach {
 int watched_scan(struct attach *a, struct watched *w);
 /* The same for a child that has just been forked: it has its parent's libraries. */
 int watched_inherit(struct attach *a, struct watched *w, const struct watched *parent);
-int watched_probes(const struct watched *w);
+int watched_probes(const struct watched *w); /* uprobes, and one more when its sockets are seen */
+int watched_uprobes(const struct watched *w);
+struct watched *watched_find(const struct attach *a, uint32_t pid); /* NULL: no target */
 /* The last error of a link that failed, 0 when none did. */
 int watched_link_error(const struct watched *w);
 /* Forget its libraries; their links are closed in the background. */
