@@ -33,12 +33,36 @@ static void notify(const struct attach *a, enum attach_what what, uint64_t ns,
 	attach_notify(a, &n);
 }
 
+/* A way that was asked for and does not work is no way. */
+static int force_sockets(struct attach *a, struct sp_err *err)
+{
+	struct attach_features *f = &a->features;
+
+	if (!a->profile->sockets || a->opts.no_sockets)
+		return 0;
+	if (a->opts.sock_force == SOCKETS_SYSCALL)
+		features_sock_syscall(f);
+	else if (a->opts.sock_force == SOCKETS_TCP)
+		features_sock_tcp(f);
+	else
+		return 0;
+	if (f->sock_syscall || f->sock_tcp)
+		return 0;
+	return sp_err_set(err, SP_EXIT_NOATTACH, -EOPNOTSUPP,
+			  "sockets by way of %s: %s: unset SILENTPIN_SOCKETS",
+			  attach_sockets_name(a->opts.sock_force),
+			  f->why_sock_tcp[0] ? f->why_sock_tcp : f->why_sock_syscall);
+}
+
 static int load(struct attach *a, struct sp_err *err)
 {
 	int rc = features_basic(&a->features);
 
 	if (rc)
 		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "%s", a->features.why_bpf);
+	rc = force_sockets(a, err);
+	if (rc)
+		return rc;
 	rc = bpfload_open(a->profile, &a->opts, &a->features, &a->bpf, err);
 	return rc ? rc : sockets_open(a, err);
 }

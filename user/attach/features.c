@@ -230,9 +230,13 @@ int attach_features(struct attach_features *f)
 	if (err) {
 		snprintf(f->why_multi, sizeof(f->why_multi), "needs BPF");
 		snprintf(f->why_perf, sizeof(f->why_perf), "needs BPF");
+		snprintf(f->why_sock_syscall, sizeof(f->why_sock_syscall), "needs BPF");
+		snprintf(f->why_sock_tcp, sizeof(f->why_sock_tcp), "needs BPF");
+		snprintf(f->why_sock_state, sizeof(f->why_sock_state), "needs BPF");
 		return err;
 	}
 	features_multi(f);
 	features_perf(f);
+	features_sock(f);
 	return 0;
 }

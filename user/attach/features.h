@@ -10,6 +10,10 @@ int features_basic(struct attach_features *f);
 /* Hang a probe on a function of this very program and call it from a second thread. */
 void features_multi(struct attach_features *f);
 void features_perf(struct attach_features *f);
+/* How socket calls can be seen: all of it, when the kinds of uprobes are known; or one way. */
+void features_sock(struct attach_features *f);
+void features_sock_syscall(struct attach_features *f);
+void features_sock_tcp(struct attach_features *f);
 /* The pid namespace as the kernel names it; ino 0: the first one. */
 void features_pidns(uint64_t *dev, uint64_t *ino);
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attach/watched.h"
+#include "attach/sockets.h"
 
 static void row_of(const struct profile *p, uint32_t pid, const struct plan *plan, int i,
 		   enum attach_backend backend, int err, struct attach_row *row)
@@ -70,7 +70,9 @@ void attach_rows(const struct attach *a, attach_row_fn fn, void *ctx)
 				       a->bpf.progs.backend, w->lib[k].err[n], &row);
 				fn(ctx, &row);
 			}
-		rows_missing(a->profile, (uint32_t)w->id.pid, seen, fn, ctx);
+		if (!a->opts.no_uprobes)
+			rows_missing(a->profile, (uint32_t)w->id.pid, seen, fn, ctx);
+		sockets_rows(a, w, fn, ctx);
 	}
 }
 
@@ -112,8 +114,10 @@ int attach_dry_rows(const struct profile *p, pid_t pid, attach_row_fn fn, void *
 		if (!rc)
 			plan_free(plan);
 	}
-	maps_free(&files);
-	if (!rc)
+	if (!rc) {
 		rows_missing(p, (uint32_t)pid, seen, fn, ctx);
+		sockets_dry_rows(p, pid, &files, fn, ctx);
+	}
+	maps_free(&files);
 	return rc;
 }
