@@ -164,6 +164,8 @@ static void tell_event(struct model *m, const struct sp_event *ev, enum model_al
 		.tid = ev->tid,
 		.what = what,
 		.note = ev->note,
+		.peer = ev->peer,
+		.agent = ev->agent,
 	};
 
 	emit(m, &a);

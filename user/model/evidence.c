@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/asked.h"
 #include "model/facts.h"
-#include "model/seen.h"
-#include "model/words.h"
 
 /* A worker in its polling loop asks thousands of times a second (NIXL under SGLang: 12,000). */
 #define POLL_FRESH_NS NS_S
@@ -139,7 +138,10 @@ static void say_error(struct scene *s)
 
 	if (!r)
 		return;
-	if (s->l->error_ns)
+	if (s->l->error_ns && r->told_failed)
+		say(s, false, "a peer was told at +%.1f s that the room has failed",
+		    scene_at(s, s->l->error_ns));
+	else if (s->l->error_ns)
 		say(s, false, "an operation ended with error %" PRId64 "%s%s%s at +%.1f s",
 		    r->error_code, r->error_note[0] ? " (" : "", r->error_note,
 		    r->error_note[0] ? ")" : "", scene_at(s, s->l->error_ns));
@@ -224,7 +226,10 @@ static void say_waiting(struct scene *s)
 		say(s, false, "the request is here, no peer has announced itself");
 		break;
 	case CAUSE_FAKE_ROOM:
-		say(s, true, "the profile lists this room as fake (health check or warm-up)");
+		say(s, true, "%s as fake (health check or warm-up)",
+		    profile_room_is_fake(s->m->cfg.profile, s->l->room->name)
+			    ? "the profile lists this room"
+			    : "its bootstrap host marks this room");
 		break;
 	case CAUSE_BACKPRESSURE:
 		say(s, true, "what is ahead of it in its queue moved %.1f s ago",
@@ -273,6 +278,8 @@ static void say_decisive(struct scene *s)
 		if (s->l->ndone)
 			say(s, false, "all operations are complete since +%.1f s",
 			    scene_at(s, s->l->progress_ns));
+		else if (!seen_listed(s->l))
+			say(s, false, "every peer was told that it is done");
 		else
 			say(s, false, "the server's status says that it is done");
 		break;
@@ -317,7 +324,7 @@ static void say_abort(struct scene *s)
 {
 	const struct life *l = s->l;
 
-	if (!l->abort_ns)
+	if (!l->abort_ns || (l->rare && l->rare->client_gone_ns == l->abort_ns))
 		return;
 	if (!fact_aborted(l, s->now))
 		say(s, false, "the abort at +%.1f s did not free it", scene_at(s, l->abort_ns));
@@ -382,9 +389,7 @@ void evidence_words(struct model *m, const struct life *l, const struct choice *
 		say_reuse(&s);
 	if (c->cause != CAUSE_TRANSFER_ERROR && seen_listed(l))
 		say_error(&s);
-	if (l->rare && l->rare->gone_ns)
-		say(&s, false, "the connection of a peer ended at +%.1f s",
-		    scene_at(&s, l->rare->gone_ns));
+	evidence_asked(&s);
 	say_doubts(&s);
 	say_peers(&s);
 	say_ranks(&s);

@@ -53,7 +53,7 @@ static bool may_be(const struct life *l, const struct sp_event *ev, enum queue q
 
 /* The entry of a room goes with the life that ends first, so a request without one is the older;
  * else one for which something has gone wrong is the less likely to be there. */
-static struct life *unbound_life(const struct room *r, const struct sp_event *ev, enum queue q)
+static struct life *nameless_life(const struct room *r, const struct sp_event *ev, enum queue q)
 {
 	struct life *first = NULL;
 
@@ -66,6 +66,30 @@ static struct life *unbound_life(const struct room *r, const struct sp_event *ev
 			first = l;
 	}
 	return first;
+}
+
+/* A request may get another id on its way into the server (one of a batch): the name that its
+ * client has given it is not the last word while the view knows no request of that name. */
+static struct life *unbound_life(struct model *m, const struct room *r, const struct sp_event *ev,
+				 enum queue q)
+{
+	struct life *l = nameless_life(r, ev, q);
+	char *rid = NULL;
+
+	if (l || !ev->rid[0])
+		return l;
+	for (l = r->first; l; l = l->rnext) {
+		rid = l->rid;
+		if (!l->asked_ns || !rid)
+			continue;
+		l->rid = NULL;
+		if (may_be(l, ev, q))
+			break;
+		l->rid = rid;
+	}
+	if (l)
+		mem_free(m, rid, strlen(rid) + 1);
+	return l;
 }
 
 /* ---- what it says -------------------------------------------------------------------------- */
@@ -325,7 +349,7 @@ int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
 			l = NULL; /* only a queue brings it back */
 	}
 	if (!l && q != Q_NONE)
-		l = unbound_life(r, ev, q);
+		l = unbound_life(m, r, ev, q);
 	/* in no queue, and never seen in one: nothing of it is held */
 	if (!l && q == Q_NONE) {
 		note_entry(r, ev->code);

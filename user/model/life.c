@@ -2,7 +2,7 @@
 /* One life of a room: opening, progress, stages, what completes it, and its end. */
 #include <string.h>
 
-#include "model/seen.h"
+#include "model/asked.h"
 
 static size_t life_bytes(const struct model *m)
 {
@@ -70,7 +70,7 @@ void life_settle(struct model *m, struct life *l)
 {
 	if (l->stage != STAGE_INFLIGHT || !life_complete(m, l))
 		return;
-	if (sees_release(m, l->proc))
+	if (sees_release(m, l))
 		life_releasing(m, l);
 	else
 		life_end(m, l, OUTCOME_DONE);
@@ -185,7 +185,7 @@ void life_overlap(struct model *m, struct life *old, struct life *young)
 static void note_overlap(struct model *m, struct room *r, struct life *young)
 {
 	for (struct life *l = r->first; l && l != young; l = l->rnext)
-		if (l->stage != STAGE_RELEASING || l->stuck || m->cfg.sees_release)
+		if (l->stage != STAGE_RELEASING || l->stuck || m->cfg.sees_release || l->tracked)
 			life_overlap(m, l, young);
 }
 
@@ -321,6 +321,7 @@ void life_close(struct model *m, struct life *l, enum sp_outcome outcome)
 		l->room->done_ns = m->now;
 		flow_push(m, &l->proc->flow, l->id, m->now);
 		note_reuse(m, l);
+		peer_note_end(l);
 	}
 	l->room->ended_ns = m->now;
 	timer_drop(m, l);

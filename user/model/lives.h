@@ -22,66 +22,14 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "model/bounds.h"
+#include "model/flow.h"
 #include "model/model.h"
-
-#define NS_S  1000000000ull
-#define NEVER UINT64_MAX
-
-/* Bounds. What comes from the target is hostile until shown otherwise; none of these is near
- * anything a healthy server does. */
-#define MAX_LIVES          (1u << 20) /* open lives; beyond, the oldest that is no pin is forgotten */
-#define MAX_DOUBTFUL       65536u     /* open lives that are overdue but no known pin */
-#define MAX_IDLE_ROOMS     65536u     /* rooms without an open life that are remembered */
-#define MAX_OPS            (1u << 22)
-#define MAX_PEERS          (1u << 22)
-#define MAX_OPS_OF_LIFE    4096u
-#define MAX_GROUPS_OF_LIFE 4096u
-#define MAX_PEERS_OF_LIFE  4096u
-#define MAX_LIVES_OF_ROOM  64u
-#define MAX_ORPHANS        65536u
-#define MAX_AGENTS         65536u
-#define MAX_WORKERS        65536u
-#define MAX_KINDS          64
-#define MAX_FLOW           1024u
-
-/* An abort for an unknown room waits this long for the room (design: Vocabulary). */
-#define ABORT_KEPT_NS (60 * NS_S)
-/* Rooms in bootstrap this long after the bootstrap thread's end are alerted (design: Alert lines).
- */
-#define BOOT_DEAD_NS (5 * NS_S)
-/* A room that opens this soon after a gap may have been announced before it: the ranks of one
- * decode instance announce within milliseconds of each other. */
-#define GAP_BLUR_NS (NS_S / 5)
-/* Operations for a room this soon after its life ended well are most likely that life's own, more
- * than was asked for: they open a life, which is doubted. */
-#define STRAGGLE_NS NS_S
-/* A rule that names a room's thread is believed after it has held for so many rooms, see learn.c.
- * Servers have up to 16 such threads. */
-#define LEARN_MIN    8u
-#define LEARN_MODULI 16u
-/* Is every worker blocked? Not asked of a process with more threads than this. */
-#define MAX_POSTERS 256u
 
 struct life;
 struct op;
 struct agent;
 struct seen;
-
-/* ---- flow.c ------------------------------------------------------------------------------- */
-
-/* Completions of a queue, kept so that one question is answered in O(log n): when did a thing with
- * a number below n last complete? seq and ns both grow along the array. */
-struct flow {
-	struct {
-		uint64_t seq, ns;
-	} * e;
-	uint32_t n, cap;
-};
-/* Something with number seq completed at ns (never older than the last). quantum: completions in
- * the same span of time may be merged; window: older ones may be dropped. */
-int flow_push(struct model *m, struct flow *f, uint64_t seq, uint64_t ns);
-uint64_t flow_before(const struct flow *f, uint64_t seq); /* 0: nothing */
-void flow_free(struct model *m, struct flow *f);
 
 /* ---- threads and processes ---------------------------------------------------------------- */
 
@@ -131,15 +79,19 @@ struct proc {
 	uint64_t loop_ns;          /* the server was last seen to move a request then */
 	uint64_t lag_ns;           /* how late its moves are seen */
 	uint64_t forward_ns;       /* the latest of its forward passes began then */
+	uint64_t reply_ns;         /* a client of it was last answered then */
+	uint64_t dim_ns;           /* a stream of a peer was (or became) readable only in part */
 	uint32_t nopen, nforward;  /* open lives; of these, in their forward pass by the view */
 	uint32_t waitq_seq;        /* how many have entered the waiting queue */
 	uint8_t view;              /* enum view_state */
 	bool halted;               /* it is stopped: nothing in it can move */
-	bool proved;               /* the view has shown a life that native events had opened */
-	bool native;               /* there are native events of rooms */
-	bool boot_missing;         /* the view says that the bootstrap thread is not there */
-	bool boot_known;           /* it has been there before */
-	bool unsure;               /* the view says that not all its workers are known... */
+	bool dim;                  /* that of dim_peer still is */
+	char dim_peer[64];
+	bool proved;       /* the view has shown a life that native events had opened */
+	bool native;       /* there are native events of rooms */
+	bool boot_missing; /* the view says that the bootstrap thread is not there */
+	bool boot_known;   /* it has been there before */
+	bool unsure;       /* the view says that not all its workers are known... */
 	char unsure_why[64];
 	bool misfit;  /* and that the table may not be that of the inflight requests */
 	bool rejudge; /* a doubt has gone: the next round judges again what is stuck */
@@ -158,12 +110,15 @@ struct agent {
 	struct agent_key key;
 	char peer[64];         /* its address, "" unknown */
 	uint64_t num;          /* order of first sight */
+	uint64_t gone_ns;      /* its connection has ended then, 0: not that anybody knew */
 	struct flow flow;      /* by order of posting: completions of operations to it */
 	uint64_t posted, over; /* operations ever posted to it; of these, no longer in progress */
 	struct worker *worker; /* who served its latest room; referenced */
 	struct agent *iprev, *inext;
 	uint32_t refs;
 	bool idle;
+	bool goes; /* its connections end while its rooms go on: that tells nothing */
+	bool dim;  /* its stream could not be read to the end */
 };
 
 /* ---- rooms and lives ---------------------------------------------------------------------- */
@@ -188,7 +143,6 @@ struct room {
 };
 
 #define PEER_NODATA 1u
-#define PEER_GONE   2u
 struct peer {
 	struct agent *agent;
 	uint32_t flags;
@@ -207,7 +161,7 @@ struct group {
 struct rare {
 	uint64_t abort_early_ns; /* an abort before the life opened */
 	uint64_t control_out_ns, control_in_ns;
-	uint64_t create_failed_ns, abandoned_ns, gone_ns;
+	uint64_t create_failed_ns, abandoned_ns;
 	uint64_t overlap_ns; /* a second opening of the room while this life was open */
 	uint64_t reused_ns;  /* another life of the room ended done after that */
 	int64_t error_code, create_code;
@@ -216,6 +170,15 @@ struct rare {
 	bool reuse_doubt; /* the other life was aborted or overdue: perhaps gone already */
 	bool one_pass;    /* what ended well at reused_ns was sent in one chunk */
 	bool both_seen;   /* the server's queues held both at once */
+	/* what sockets show of it */
+	uint64_t first_ns, reply_ns; /* the answer to its client began, ended */
+	uint64_t client_gone_ns;     /* the client closed before it was answered */
+	uint64_t unread_ns;          /* a message of unread_peer waits on the wire since then */
+	char unread_peer[48];
+	int32_t reply_code;
+	bool reply_failed;
+	bool answering;   /* the answer began when all was sent */
+	bool told_failed; /* error_ns is when a peer was told so */
 };
 
 /* The last progress, enough to say it in words. */
@@ -223,7 +186,7 @@ struct did {
 	union {
 		struct agent *agent; /* announce; referenced through the life's peers */
 		uint64_t op;         /* post, status */
-		int64_t code;        /* held */
+		int64_t code;        /* held, reply */
 	};
 	int32_t chunk, need;
 	int16_t rank;
@@ -263,6 +226,7 @@ struct life {
 	uint64_t progress_id; /* lives with a lower id were open, or over, at the last progress */
 	uint64_t ahead_ns;    /* what was ahead of it in its queue moved then */
 	uint64_t abort_ns, error_ns;
+	uint64_t asked_ns; /* its client's request arrived, 0: not seen */
 	struct did did;
 	uint64_t ranks; /* ranks seen in its operations, modulo 64 */
 	uint32_t timer; /* place in the heap, + 1 */
@@ -273,6 +237,9 @@ struct life {
 	int32_t quorum; /* peers it waits for, -1 unknown */
 	uint8_t stage;
 	bool late, uncertain, fake, arrived, waits, deferred, ever_stuck, blurred, straggles;
+	bool tracked;   /* the answer to its client will be seen: that is its release */
+	bool shared;    /* it may be another process's: nothing but its arrival was seen here */
+	bool elsewhere; /* and it is: the room has shown itself there */
 	struct need_count {
 		uint16_t seen, done;
 	} need[]; /* one for each need of the profile */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/seen.h"
+#include "model/asked.h"
 
 /* Flows merge completions closer together than a 64th of the shortest deadline they are asked
  * about. */
@@ -27,6 +27,8 @@ static void set_spans(struct model *m)
 	if (m->quantum < QUANTUM_MIN)
 		m->quantum = QUANTUM_MIN;
 	m->window = longest;
+	if (m->cfg.no_posts) /* see stage_span */
+		m->window += m->cfg.stage_ns[STAGE_INFLIGHT];
 }
 
 struct model *model_new(const struct model_cfg *cfg, const struct model_ops *ops, void *ctx)
@@ -169,6 +171,10 @@ static int take(struct model *m, const struct sp_event *ev)
 	case ROLE_VIEW:
 		return view_event(m, ev);
 	case ROLE_PEER:
+		if (ev->room[0] && !strcmp(ev->kind, "unread"))
+			return route_unread(m, ev);
+		if (ev->room[0] && !strcmp(ev->kind, "untracked"))
+			return route_untracked(m, ev);
 		tell_taken(m, ev, NULL);
 		peer_event(m, ev);
 		return 0;

@@ -122,6 +122,7 @@ struct model_alert {
 	size_t nrooms, total_rooms;
 	const char *what; /* TARGET, PEER: attached, exited, exec, thread-exited, closed... */
 	const char *note;
+	const char *peer, *agent; /* PEER: its address, its own name; "" unknown */
 };
 
 struct model_ops {

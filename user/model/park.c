@@ -54,6 +54,10 @@ enum sp_outcome inferred_outcome(const struct model *m, const struct life *l)
 {
 	bool native = l->npeers || l->ngroups;
 
+	if (l->shared)
+		return OUTCOME_NONE; /* most likely it was another process's */
+	if (l->rare && l->rare->reply_ns)
+		return l->rare->reply_failed ? OUTCOME_FAILED : OUTCOME_DONE;
 	if (l->stage == STAGE_RELEASING || life_complete(m, l) || seen_done(m, l))
 		return OUTCOME_DONE;
 	if (life_doomed(l) || (l->rare && l->rare->abandoned_ns) || seen_failed(m, l))
@@ -61,6 +65,9 @@ enum sp_outcome inferred_outcome(const struct model *m, const struct life *l)
 	/* nothing is sent for a fake room; of a process without native events nothing can be known
 	 */
 	if (l->fake || (!native && !l->proc->native))
+		return OUTCOME_DONE;
+	/* what is sent cannot be seen */
+	if (m->cfg.no_posts && l->stage != STAGE_BOOTSTRAP)
 		return OUTCOME_DONE;
 	/* it has never come as far as being sent: a timeout, or an abort that was not seen */
 	if (!l->ngroups && !(l->seen && l->seen->sent_once))

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/lives.h"
+#include "model/asked.h"
 
 static size_t agent_key_fill(struct agent_key *k, uint32_t pid, const char *id)
 {
@@ -79,6 +79,7 @@ struct agent *agent_get(struct model *m, uint32_t pid, const struct sp_event *ev
 	}
 	if (ev->peer[0])
 		snprintf(a->peer, sizeof(a->peer), "%s", ev->peer);
+	a->gone_ns = 0; /* it speaks */
 	return a;
 }
 
@@ -163,38 +164,109 @@ int life_announce(struct model *m, struct life *l, struct agent *a, const struct
 	return 0;
 }
 
-static bool says_gone(const char *kind)
+/* ---- connections --------------------------------------------------------------------------- */
+
+uint64_t life_gone_ns(const struct life *l)
 {
-	return !strcmp(kind, "closed") || !strcmp(kind, "reset");
+	uint64_t first = 0;
+
+	for (uint32_t i = 0; i < l->npeers; i++) {
+		uint64_t ns = l->peers[i].agent->gone_ns;
+
+		if (ns && (!first || ns < first))
+			first = ns;
+	}
+	return first;
 }
 
-static bool is_agent(const struct agent *a, const struct sp_event *ev)
+bool life_gone_well(const struct life *l)
 {
-	return (ev->agent[0] && !strcmp(a->key.id, ev->agent)) ||
-	       (ev->peer[0] && (!strcmp(a->peer, ev->peer) || !strcmp(a->key.id, ev->peer)));
+	for (uint32_t i = 0; i < l->npeers; i++)
+		if (l->peers[i].agent->gone_ns && !l->peers[i].agent->goes)
+			return false;
+	return true;
 }
 
-/* A connection closed or reset: a fact for every open life of that peer. */
+void peer_note_end(const struct life *l)
+{
+	for (uint32_t i = 0; i < l->npeers; i++)
+		if (l->peers[i].agent->gone_ns)
+			l->peers[i].agent->goes = true;
+}
+
+static void connection_ended(struct model *m, struct agent *a, const struct sp_event *ev, bool tell)
+{
+	if (!a->gone_ns)
+		a->gone_ns = m->now;
+	/* one that does so after every request is of no interest */
+	if (tell && a->refs && !a->goes)
+		tell_peer(m, ev, ev->kind);
+}
+
+/* Its name is not known: an address that a peer has announced, perhaps. */
+static void address_ended(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	bool told = false;
+
+	for (struct life *l = p->lives; l; l = l->next) {
+		for (uint32_t i = 0; i < l->npeers; i++) {
+			struct agent *a = l->peers[i].agent;
+
+			if (a->gone_ns || strcmp(a->peer, ev->peer) != 0)
+				continue;
+			connection_ended(m, a, ev, !told);
+			told = true;
+		}
+	}
+}
+
+static struct agent *agent_find(struct model *m, const struct sp_event *ev)
+{
+	struct agent_key key;
+	size_t len = agent_key_fill(&key, ev->pid, ev->agent);
+	struct agent *a = NULL;
+
+	if (ev->agent[0])
+		HASH_FIND(hh, m->agents, &key, len, a);
+	return a;
+}
+
+/* What passed, or passes, in this stream is not known to the end. */
+static void note_dim(struct model *m, struct proc *p, const struct sp_event *ev, bool still)
+{
+	p->dim_ns = m->now;
+	if (still || !strcmp(p->dim_peer, ev->peer)) {
+		p->dim = still;
+		snprintf(p->dim_peer, sizeof(p->dim_peer), "%s", ev->peer);
+	}
+}
+
+static bool is_kind(const struct sp_event *ev, const char *a, const char *b)
+{
+	return !strcmp(ev->kind, a) || !strcmp(ev->kind, b);
+}
+
+/* Events of a connection: facts about a peer, whatever its lives do. */
 void peer_event(struct model *m, const struct sp_event *ev)
 {
 	struct proc *p = proc_get(m, ev->pid);
-	bool known = false;
+	struct agent *a = agent_find(m, ev);
+	bool ended = is_kind(ev, "closed", "reset"), dim = is_kind(ev, "lost", "unreadable");
 
-	if (!p || !says_gone(ev->kind))
+	if (!p)
 		return;
-	for (struct life *l = p->lives; l; l = l->next) {
-		for (uint32_t i = 0; i < l->npeers; i++) {
-			struct rare *r;
-
-			if (!is_agent(l->peers[i].agent, ev))
-				continue;
-			known = true;
-			l->peers[i].flags |= PEER_GONE;
-			r = life_rare(m, l);
-			if (r && !r->gone_ns)
-				r->gone_ns = m->now;
-		}
-	}
-	if (known)
-		tell_peer(m, ev, ev->kind);
+	if (dim || !strcmp(ev->kind, "trusted"))
+		note_dim(m, p, ev, dim);
+	if (ended && p->dim && !strcmp(p->dim_peer, ev->peer))
+		p->dim = false;
+	if (ended && !ev->agent[0] && ev->peer[0])
+		address_ended(m, p, ev);
+	if (!a)
+		return;
+	if (ended)
+		connection_ended(m, a, ev, true);
+	else if (is_kind(ev, "opened", "trusted"))
+		a->gone_ns = 0;
+	if (dim || is_kind(ev, "opened", "trusted"))
+		a->dim = dim;
 }

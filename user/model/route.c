@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "model/seen.h"
+#include "model/asked.h"
 
 void route_give(struct model *m, const struct sp_event *ev, struct life *l)
 {
@@ -20,6 +20,7 @@ void route_give(struct model *m, const struct sp_event *ev, struct life *l)
 	if (l->stuck)
 		stall_prepare(m, l);
 	tell_taken(m, ev, l);
+	asked_shows(m, l, ev);
 }
 
 void route_settle(struct model *m)
@@ -40,13 +41,13 @@ void route_settle(struct model *m)
 
 /* A room in bootstrap whose deadline has passed, opened again by its peers: they have given the
  * first attempt up, and so has the server, or its timeout will. */
-static void supersede(struct model *m, struct room *r)
+void route_supersede(struct model *m, struct room *r)
 {
 	struct life *next;
 
 	for (struct life *l = r->first; l; l = next) {
 		next = l->rnext;
-		if (l->stage == STAGE_BOOTSTRAP && l->stuck && !seen_listed(l))
+		if (l->stage == STAGE_BOOTSTRAP && l->stuck && !seen_listed(l) && !l->tracked)
 			life_end(m, l, OUTCOME_FAILED);
 	}
 }
@@ -60,7 +61,7 @@ static struct life *announced_life(struct model *m, struct proc *p, struct room 
 		l = l->rnext;
 	if (l)
 		return l;
-	supersede(m, r);
+	route_supersede(m, r);
 	return life_open(m, r, p, false);
 }
 
@@ -74,6 +75,8 @@ static int announce(struct model *m, struct proc *p, struct room *r, struct agen
 	if (!l)
 		return -ENOMEM;
 	route_give(m, ev, l);
+	if (l->rare)
+		l->rare->unread_ns = 0;
 	rc = life_announce(m, l, a, ev);
 	did.need = l->quorum;
 	did.flags = ev->flags & EV_NODATA;
@@ -86,20 +89,33 @@ static int announce(struct model *m, struct proc *p, struct room *r, struct agen
 	return rc;
 }
 
+/* A socket does not show which thread takes its messages (tid 0), nor that it does. */
+static int announcer(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	struct worker *w;
+
+	p->native = true;
+	if (!ev->tid)
+		return 0;
+	w = worker_get(m, p, ev->tid);
+	if (!w)
+		return -ENOMEM;
+	w->announces = true;
+	p->boot_known = true;
+	p->boot_missing = false;
+	p->boot_dead_ns = 0;
+	p->boot_tid = ev->tid;
+	return 0;
+}
+
 static int route_announce(struct model *m, struct proc *p, const struct sp_event *ev)
 {
 	struct room *r = room_get(m, ev->pid, ev->room);
 	struct agent *a = agent_get(m, ev->pid, ev);
-	struct worker *w = worker_get(m, p, ev->tid);
-	int rc;
+	int rc = r && a ? announcer(m, p, ev) : -ENOMEM;
 
-	if (!r || !a || !w)
-		return -ENOMEM;
-	w->announces = true;
-	p->native = p->boot_known = true;
-	p->boot_missing = false;
-	p->boot_dead_ns = 0;
-	p->boot_tid = ev->tid;
+	if (rc)
+		return rc;
 	/* opening a life may forget others, and with them what only they refer to */
 	agent_ref(m, a);
 	room_ref(m, r);
@@ -202,11 +218,13 @@ int route_op(struct model *m, const struct sp_event *ev)
 static int route_abort(struct model *m, const struct sp_event *ev)
 {
 	struct room *r = room_get(m, ev->pid, ev->room);
-	struct life *first;
+	struct life *first, *one;
 
 	if (!r)
 		return -ENOMEM;
 	first = r->first;
+	/* by its request id it is that request's alone */
+	one = ev->rid[0] ? asked_life(r, ev, true) : NULL;
 	if (!first) {
 		room_keep_abort(m, r);
 		tell_taken(m, ev, NULL);
@@ -215,9 +233,11 @@ static int route_abort(struct model *m, const struct sp_event *ev)
 	/* the server has one entry for the room: it hits every life of it */
 	while (first->rnext && first->abort_ns)
 		first = first->rnext;
+	if (one)
+		first = one;
 	route_give(m, ev, first);
 	for (struct life *l = r->first; l; l = l->rnext) {
-		if (l->abort_ns)
+		if (l->abort_ns || (one && l != one))
 			continue;
 		l->abort_ns = m->now;
 		if (l != first)
@@ -227,32 +247,8 @@ static int route_abort(struct model *m, const struct sp_event *ev)
 	return 0;
 }
 
-static struct life *arriving_life(struct model *m, struct proc *p, struct room *r)
-{
-	struct life *l = r->first;
-
-	while (l && (l->arrived || life_doomed(l)))
-		l = l->rnext;
-	return l ? l : life_open(m, r, p, false);
-}
-
-static int route_arrive(struct model *m, struct proc *p, const struct sp_event *ev)
-{
-	struct did did = {.role = ROLE_ARRIVE, .rank = -1, .last = -1, .chunk = -1, .need = -1};
-	struct room *r = room_get(m, ev->pid, ev->room);
-	struct life *l = r ? arriving_life(m, p, r) : NULL;
-
-	if (!l)
-		return -ENOMEM;
-	route_give(m, ev, l);
-	l->arrived = true;
-	life_progress(m, l, &did);
-	route_settle(m);
-	return 0;
-}
-
 /* An end belongs to the life with its request id, else to the one nearest its end. */
-static struct life *ending_life(const struct room *r, const struct sp_event *ev)
+struct life *route_ending(const struct room *r, const struct sp_event *ev)
 {
 	struct life *l;
 
@@ -295,19 +291,22 @@ static void told(struct model *m, struct life *l, const struct sp_event *ev)
 		if (!r || ++r->told < life_takers(l) || l->nbusy)
 			return;
 	}
-	if (!sees_release(m, l->proc))
+	if (!sees_release(m, l))
 		life_end(m, l, outcome);
 	else if (outcome == OUTCOME_DONE)
 		life_releasing(m, l);
-	else if (!l->error_ns)
+	else if (!l->error_ns) {
 		l->error_ns = m->now;
+		if (r)
+			r->told_failed = true;
+	}
 }
 
 static int route_end(struct model *m, const struct sp_event *ev)
 {
 	struct did did = {.role = ev->role, .rank = -1, .last = -1, .chunk = -1, .need = -1};
 	struct room *r = room_find(m, ev->pid, ev->room);
-	struct life *l = r ? ending_life(r, ev) : NULL;
+	struct life *l = r ? route_ending(r, ev) : NULL;
 
 	if (ev->role == ROLE_RELEASE && (ev->flags & EV_INFERRED)) {
 		route_inferred(m, ev);
@@ -373,7 +372,10 @@ int route_room(struct model *m, const struct sp_event *ev)
 	case ROLE_HELD:
 		return route_held(m, p, ev);
 	case ROLE_ABORT:
-		return route_abort(m, ev);
+		return strcmp(ev->kind, "client-gone") ? route_abort(m, ev)
+						       : route_client_gone(m, ev);
+	case ROLE_REPLY:
+		return route_reply(m, ev);
 	case ROLE_CONTROL:
 		return route_control(m, p, ev);
 	default:

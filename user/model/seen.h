@@ -80,15 +80,15 @@ static inline bool seen_in(const struct life *l, enum queue q)
 
 	return s && s->listed && s->queue == q;
 }
-/* Does a source show when the server lets rooms of p go? */
-static inline bool sees_release(const struct model *m, const struct proc *p)
+/* Does a source show when the server lets l go? */
+static inline bool sees_release(const struct model *m, const struct life *l)
 {
-	return m->cfg.sees_release || view_active(p);
+	return m->cfg.sees_release || l->tracked || view_active(l->proc);
 }
 /* Still there for the server: its end would have been seen, or its request is. */
 static inline bool still_held(const struct model *m, const struct life *l)
 {
-	return m->cfg.sees_release || seen_listed(l);
+	return m->cfg.sees_release || l->tracked || seen_listed(l);
 }
 bool seen_entry(const struct model *m, const struct life *l); /* may be in its forward pass */
 /* The view is able to show l, and shows neither a request nor a status entry. */

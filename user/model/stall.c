@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "model/seen.h"
+#include "model/asked.h"
 
 static uint64_t max_ns(uint64_t a, uint64_t b)
 {
@@ -247,6 +247,11 @@ int life_overdue(struct model *m, struct life *l, uint64_t ns)
 		ns = l->seen->ask_ns;
 		view_unwait(m, l->seen);
 		return life_judge(m, l, ns);
+	}
+	/* it has been shown for as long again, and no more will ever be known of it */
+	if (l->stuck && asked_unfollowed(m, l)) {
+		life_end(m, l, OUTCOME_NONE);
+		return 0;
 	}
 	if (!l->stuck && queue_moves(m, l, ns))
 		return 0;

@@ -51,7 +51,12 @@ static void sift_down(struct model *m, uint32_t at, struct timer t)
 
 uint64_t stage_span(const struct model *m, const struct life *l)
 {
-	return m->cfg.stage_ns[l->stage];
+	uint64_t span = m->cfg.stage_ns[l->stage];
+
+	/* without operations, what is sent and its forward pass are one wait */
+	if (m->cfg.no_posts && l->stage == STAGE_READY && span)
+		span += m->cfg.stage_ns[STAGE_INFLIGHT];
+	return span;
 }
 
 uint64_t life_due(const struct model *m, const struct life *l)
@@ -66,7 +71,8 @@ uint64_t life_due(const struct model *m, const struct life *l)
 		return (l->seen->ask_ns > m->blind_ns ? l->seen->ask_ns : m->blind_ns) + ASK_MAX_NS;
 	if (l->stuck)
 		return l->stuck->again_ns;
-	if (l->stage == STAGE_BOOTSTRAP && l->proc->boot_dead_ns && !l->fake) {
+	/* whether it is this process's at all is not known so soon */
+	if (l->stage == STAGE_BOOTSTRAP && l->proc->boot_dead_ns && !l->fake && !l->shared) {
 		uint64_t dead = l->proc->boot_dead_ns;
 		uint64_t then = (l->progress_ns > dead ? l->progress_ns : dead) + BOOT_DEAD_NS;
 

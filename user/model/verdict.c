@@ -4,8 +4,8 @@
  * fits wins; then what is not known takes confidence away. Facts younger than the stall are
  * evidence at most: the earliest root stays the cause.
  */
+#include "model/asked.h"
 #include "model/facts.h"
-#include "model/seen.h"
 
 static bool set(struct choice *c, enum sp_cause cause, enum sp_confidence conf, int pin)
 {
@@ -15,11 +15,15 @@ static bool set(struct choice *c, enum sp_cause cause, enum sp_confidence conf, 
 	return true;
 }
 
-/* Certain enough for an alert only where an active source would have shown the room's end. */
-static bool set_if_seen(const struct model *m, const struct life *l, struct choice *c,
+/* Certain enough for an alert only where an active source would have shown the room's end. Where
+ * that is the answer to its client, the server's main loop must have had the time for it. */
+static bool set_if_seen(const struct model *m, const struct life *l, uint64_t now, struct choice *c,
 			enum sp_cause cause)
 {
-	if (still_held(m, l))
+	bool answer = l->tracked && !m->cfg.sees_release && !seen_listed(l);
+	uint64_t since = l->abort_ns > l->progress_ns ? l->abort_ns : l->progress_ns;
+
+	if (still_held(m, l) && !(answer && loop_unseen(m, l, since, now)))
 		return set(c, cause, CONF_LIKELY, 1);
 	return set(c, cause, CONF_POSSIBLE, -1);
 }
@@ -53,7 +57,7 @@ static bool transfer_error(const struct model *m, const struct life *l, uint64_t
 		failed = true;
 	if (r && r->abandoned_ns && r->abandoned_ns < since && !fact_aborted(l, now))
 		failed = true;
-	return failed && set_if_seen(m, l, c, CAUSE_TRANSFER_ERROR);
+	return failed && set_if_seen(m, l, now, c, CAUSE_TRANSFER_ERROR);
 }
 
 /* Behind o: a pin when o itself has stood still for as long as a transfer may take. */
@@ -127,7 +131,7 @@ static bool incomplete(const struct model *m, const struct life *l, uint64_t now
 	if (!l->ngroups)
 		return false;
 	if (fact_aborted(l, now))
-		return set_if_seen(m, l, c, CAUSE_ABORT_NOT_REAPED);
+		return set_if_seen(m, l, now, c, CAUSE_ABORT_NOT_REAPED);
 	if (fact_created(l) || fact_parts(l) || need < 0 || m->cfg.profile->needs[need].last)
 		return set(c, CAUSE_SEND_INCOMPLETE, CONF_LIKELY, 1);
 	return set(c, CAUSE_AUX_MISSING, CONF_LIKELY, 1);
@@ -137,11 +141,13 @@ static bool nothing_sent(const struct model *m, const struct life *l, uint64_t n
 			 struct choice *c)
 {
 	uint64_t span = stage_span(m, l);
+	uint64_t gone = life_gone_ns(l);
 
 	if (fact_aborted(l, now))
-		return set_if_seen(m, l, c, CAUSE_ABORT_NOT_REAPED);
-	if (l->rare && l->rare->gone_ns && l->rare->gone_ns < fact_since(l, now))
-		return set_if_seen(m, l, c, CAUSE_PEER_GONE);
+		return set_if_seen(m, l, now, c, CAUSE_ABORT_NOT_REAPED);
+	if (gone && gone < fact_since(l, now))
+		return life_gone_well(l) ? set(c, CAUSE_PEER_GONE, CONF_POSSIBLE, -1)
+					 : set_if_seen(m, l, now, c, CAUSE_PEER_GONE);
 	if (!l->worker && !worker_inferred(l) && fact_any_blocked(l, now, span))
 		return set(c, CAUSE_QUEUED_BEHIND, CONF_POSSIBLE, -1);
 	return set(c, CAUSE_NEVER_SENT, CONF_POSSIBLE, -1);
@@ -157,10 +163,26 @@ static void choose_moving(const struct model *m, const struct life *l, uint64_t 
 		set(c, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
 		return;
 	}
+	if (m->cfg.no_posts && !l->nops) {
+		if (!control_lost(l, now, c) && !room_reused(m, l, now, c))
+			choose_unseen(m, l, now, c);
+		return;
+	}
 	if (native_behind(m, l, now, c) || control_lost(l, now, c) || room_reused(m, l, now, c) ||
 	    incomplete(m, l, now, c))
 		return;
 	nothing_sent(m, l, now, c);
+}
+
+/* All is sent. That the answer has begun means that the server has let go, most likely: the client
+ * is slow to take it. */
+static void choose_releasing(const struct model *m, const struct life *l, uint64_t now,
+			     struct choice *c)
+{
+	if (l->tracked && l->rare && l->rare->answering)
+		set(c, CAUSE_DONE_NOT_RELEASED, CONF_POSSIBLE, -1);
+	else
+		set_if_seen(m, l, now, c, CAUSE_DONE_NOT_RELEASED);
 }
 
 static void choose_bootstrap(const struct model *m, const struct life *l, uint64_t now,
@@ -171,7 +193,7 @@ static void choose_bootstrap(const struct model *m, const struct life *l, uint64
 	if (thread_died(l, now, c))
 		return;
 	if (fact_aborted(l, now)) {
-		set_if_seen(m, l, c, CAUSE_ABORT_NOT_REAPED);
+		set_if_seen(m, l, now, c, CAUSE_ABORT_NOT_REAPED);
 		return;
 	}
 	if (r && r->abort_early_ns) {
@@ -192,7 +214,8 @@ static void choose_bootstrap(const struct model *m, const struct life *l, uint64
 /* What is not known takes confidence away. */
 static void cap(const struct model *m, const struct life *l, uint64_t now, struct choice *c)
 {
-	bool doubt = l->uncertain || l->straggles || (fact_aborted(l, now) && !m->cfg.sees_release);
+	bool unseen = fact_aborted(l, now) && !m->cfg.sees_release && !l->tracked;
+	bool doubt = l->uncertain || l->straggles || unseen;
 
 	if (doubt && c->conf > CONF_POSSIBLE)
 		c->conf = CONF_POSSIBLE;
@@ -225,11 +248,12 @@ void verdict_choose(const struct model *m, const struct life *l, uint64_t now, s
 		choose_bootstrap(m, l, now, c);
 		break;
 	case STAGE_RELEASING:
-		set_if_seen(m, l, c, CAUSE_DONE_NOT_RELEASED);
+		choose_releasing(m, l, now, c);
 		break;
 	default:
 		choose_moving(m, l, now, c);
 	}
 	cap(m, l, now, c);
+	asked_cap(m, l, c);
 	view_cap(m, l, c);
 }

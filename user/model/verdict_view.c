@@ -7,10 +7,7 @@
 #include <string.h>
 
 #include "model/facts.h"
-#include "model/seen.h"
-
-/* Ranks of one server that are looked at. */
-#define MAX_RANKS 64
+#include "model/asked.h"
 
 struct view {
 	const struct model *m;
@@ -212,9 +209,9 @@ static bool incomplete(struct view *v)
 
 static bool peer_gone(const struct view *v)
 {
-	const struct rare *r = v->l->rare;
+	uint64_t ns = life_gone_ns(v->l);
 
-	return r && r->gone_ns && r->gone_ns < v->since;
+	return ns && ns < v->since && !life_gone_well(v->l);
 }
 
 static void in_inflight(struct view *v)

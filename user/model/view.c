@@ -281,8 +281,10 @@ static void end_terminal(struct model *m, struct proc *p)
 
 	for (struct life *l = p->lives; l; l = next) {
 		next = l->next;
-		if (l->stage == STAGE_RELEASING && !l->stuck && !m->cfg.sees_release)
-			life_park(m, l, OUTCOME_DONE);
+		bool over = l->stage == STAGE_RELEASING || (l->rare && l->rare->reply_ns);
+
+		if (over && !l->stuck && !m->cfg.sees_release && !l->tracked)
+			life_park(m, l, inferred_outcome(m, l));
 		else if (l->seen && l->seen->gone_ns)
 			begin_rounds(l->seen, m->now);
 	}

@@ -48,9 +48,9 @@ static void last_words(const struct model *m, const struct life *l, char *buf, s
 	ev.need = d->need;
 	if (d->role == ROLE_POST || d->role == ROLE_STATUS)
 		ev.op = d->op;
-	if (d->role == ROLE_HELD)
+	if (d->role == ROLE_HELD || d->role == ROLE_REPLY)
 		ev.code = d->code;
-	if (d->role == ROLE_POST || d->role == ROLE_HELD)
+	if (d->role == ROLE_POST || d->role == ROLE_HELD || d->role == ROLE_REPLY)
 		copy(ev.kind, sizeof(ev.kind), m->kinds[d->kind]);
 	if (d->role == ROLE_ANNOUNCE && d->agent) {
 		copy(ev.agent, sizeof(ev.agent), d->agent->key.id);
@@ -131,6 +131,14 @@ static void expect_status(const struct model *m, const struct op *o, char *buf, 
 	snprintf(buf, len, "status done of op 0x%" PRIx64 " (%s)", o->handle, what);
 }
 
+/* Where what is sent cannot be seen, the answer is what tells. */
+static void expect_post(const struct model *m, const struct life *l, char *buf, size_t len)
+{
+	bool unseen = m->cfg.no_posts && !seen_listed(l);
+
+	snprintf(buf, len, "%s", unseen ? "a reply to the client" : "its first post");
+}
+
 static void expected_words(const struct model *m, const struct life *l, const struct choice *c,
 			   char *buf, size_t len)
 {
@@ -158,7 +166,7 @@ static void expected_words(const struct model *m, const struct life *l, const st
 		break;
 	case CAUSE_ROOM_REUSED:
 		if (l->stage == STAGE_READY)
-			snprintf(buf, len, "its first post");
+			expect_post(m, l, buf, len);
 		else
 			expect_sent(m, l, buf, len);
 		break;
@@ -177,7 +185,7 @@ static void expected_words(const struct model *m, const struct life *l, const st
 		break;
 	case CAUSE_NEVER_SENT:
 	case CAUSE_PEER_GONE:
-		snprintf(buf, len, "its first post");
+		expect_post(m, l, buf, len);
 		break;
 	case CAUSE_ABORT_BEFORE_OPEN:
 	case CAUSE_QUORUM_INCOMPLETE:
