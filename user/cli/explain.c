@@ -98,11 +98,13 @@ struct page {
 	const struct rec_session *s;
 	const struct rec_life *l;
 	uint64_t now_ns;
+	bool asked;     /* its client's request was seen to arrive */
+	bool tracked;   /* and its answer would be seen */
 	bool viewed;    /* the server's own state was seen to name it */
 	bool view_lost; /* and could not be read any more later */
 };
 
-/* Has the server's own view spoken of it, and does it still? */
+/* Has the server's own view spoken of it, and does it still? Has its client, and does it wait? */
 static bool on_event(void *ctx, const struct sp_event *ev, uint32_t life_no)
 {
 	struct page *p = ctx;
@@ -112,11 +114,17 @@ static bool on_event(void *ctx, const struct sp_event *ev, uint32_t life_no)
 		p->view_lost = false;
 	} else if (ev->role == ROLE_VIEW && !strcmp(ev->kind, "lost")) {
 		p->view_lost = true;
+	} else if (life_no && ev->role == ROLE_ARRIVE) {
+		p->asked = true;
+		p->tracked = ev->flags & EV_TRACKED;
+	} else if (life_no &&
+		   (!strcmp(ev->kind, "client-gone") || !strcmp(ev->kind, "untracked"))) {
+		p->tracked = false;
 	}
 	return true;
 }
 
-#define UNKNOWN_MAX 8
+#define UNKNOWN_MAX 10
 struct unknowns {
 	const char *text[UNKNOWN_MAX];
 	int n;
@@ -135,8 +143,8 @@ static void find_unknowns(const struct page *p, struct unknowns *u)
 	const struct rec_life *l = p->l;
 	bool open = !l->ended_ns;
 	/* not from where the events come, and not from the server's own state */
-	bool no_release = open && !s->sees_release && !p->viewed;
-	bool no_arrive = open && !s->sees_arrive && !p->viewed;
+	bool no_release = open && !s->sees_release && !p->tracked && !p->viewed;
+	bool no_arrive = open && !p->asked && !p->viewed;
 
 	u->n = 0;
 	add_unknown(u, l->observed_late,
@@ -145,8 +153,8 @@ static void find_unknowns(const struct page *p, struct unknowns *u)
 		    "what the events were that were lost while it was open (see `silentpin "
 		    "timeline`)");
 	add_unknown(u, no_release,
-		    "whether the server still holds the request: its release and its reply are not "
-		    "seen from the transport, and its own state was not read");
+		    "whether the server still holds the request: its release and the answer to its "
+		    "client were not to be seen, and its own state was not read");
 	add_unknown(u, open && p->viewed && p->view_lost,
 		    "whether the server still holds the request: its own state could not be read "
 		    "any more (see `silentpin timeline`)");
@@ -155,6 +163,8 @@ static void find_unknowns(const struct page *p, struct unknowns *u)
 	add_unknown(u, no_arrive && l->stage == STAGE_READY,
 		    "whether the request waits for its forward pass, which may take long on a busy "
 		    "node");
+	add_unknown(u, s->no_posts,
+		    "what is sent: the watch saw the transport's sockets only, not its operations");
 	add_unknown(u, s->lost_events != 0,
 		    "which events the recording itself could not keep (full disk?)");
 	add_unknown(u, open && !s->running && !s->ended,
@@ -260,7 +270,8 @@ static void print_where(const struct rec_life *l, uint64_t now_ns)
 	time_span(until > l->opened_ns ? until - l->opened_ns : 0, age, sizeof(age));
 	time_span(until > l->progress_ns ? until - l->progress_ns : 0, idle, sizeof(idle));
 	if (l->ended_ns)
-		printf("  state     ended (%s) after %s\n", sp_outcome_name(l->outcome), age);
+		printf("  state     ended (%s) after %s\n",
+		       l->outcome ? sp_outcome_name(l->outcome) : "how is not known", age);
 	else
 		printf("  state     in %s, open for %s, no progress for %s\n",
 		       sp_stage_name(l->stage), age, idle);
@@ -341,7 +352,9 @@ static void print_healthy(const struct rec_session *s, const struct rec_life *l)
 
 	if (l->ended_ns) {
 		printf("%s\n", l->outcome == OUTCOME_DONE ? "healthy: it ended well"
-							  : "it failed, and was never stuck");
+			       : l->outcome == OUTCOME_NONE
+				       ? "never stuck: another process's, as far as is known"
+				       : "it failed, and was never stuck");
 		return;
 	}
 	printf("not stuck");

@@ -167,6 +167,7 @@ static int open_model(struct replay *rp, struct sp_err *err)
 		.profile = rp->profile,
 		.sees_release = s->sees_release,
 		.sees_arrive = s->sees_arrive,
+		.no_posts = s->no_posts,
 	};
 
 	for (int i = 0; i < SP_STAGE_MAX; i++) {

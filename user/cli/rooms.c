@@ -60,7 +60,8 @@ static void print_row(const struct listing *ls, const struct rec_life *l)
 	printf("%-8u %-20s %4u  %-9s  %-11s  %-11s  ", l->pid, room, l->life,
 	       sp_stage_name(l->stage), age, idle);
 	if (l->ended_ns)
-		printf("%s%s", sp_outcome_name(l->outcome), v->cause ? ", was " : "");
+		printf("%s%s", l->outcome ? sp_outcome_name(l->outcome) : "ended",
+		       v->cause ? ", was " : "");
 	if (v->cause)
 		printf("%s (%s)%s", sp_cause_name(v->cause), sp_confidence_name(v->confidence),
 		       l->ended_ns   ? ""

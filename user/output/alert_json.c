@@ -60,10 +60,13 @@ static int add_loss(json_t *j, const struct model_alert *a)
 
 static int add_what(json_t *j, const struct model_alert *a)
 {
-	return json_object_set_new(j, "tid", out_json_count(a->tid)) ||
-	       json_object_set_new(j, "what", out_json_text(a->what)) ||
-	       json_object_set_new(j, a->type == ALERT_PEER ? "peer" : "note",
-				   out_json_text(a->note));
+	if (json_object_set_new(j, "tid", out_json_count(a->tid)) ||
+	    json_object_set_new(j, "what", out_json_text(a->what)))
+		return -1;
+	if (a->type == ALERT_PEER && (json_object_set_new(j, "peer", out_json_text(a->peer)) ||
+				      json_object_set_new(j, "agent", out_json_text(a->agent))))
+		return -1;
+	return json_object_set_new(j, "note", out_json_text(a->note));
 }
 
 char *alert_json(const struct model_alert *a, const struct alert_env *env)

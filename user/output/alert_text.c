@@ -105,19 +105,25 @@ static void put_stuck(FILE *f, const struct model_alert *a, const struct alert_e
 		put_row(f, "uncertain", "events were lost while this room was open");
 }
 
+static const char *outcome_words(enum sp_outcome o)
+{
+	if (o == OUTCOME_MOVING)
+		return "moves again";
+	return o ? sp_outcome_name(o) : "no more is known of it";
+}
+
 static void put_recovered(FILE *f, const struct model_alert *a, const struct alert_env *env)
 {
 	char stalled[32];
 
 	time_span(a->stalled_ns, stalled, sizeof(stalled));
 	/* a room that failed is no good news, but it is not stuck any more */
-	if (a->outcome == OUTCOME_FAILED)
+	if (a->outcome == OUTCOME_FAILED || a->outcome == OUTCOME_NONE)
 		put_head(f, a, env, DIM, "ENDED");
 	else
 		put_head(f, a, env, GREEN, "RECOVERED");
 	put_room(f, a->life);
-	fprintf(f, ": %s after a stall of %s (was %s)\n",
-		a->outcome == OUTCOME_MOVING ? "moves again" : sp_outcome_name(a->outcome), stalled,
+	fprintf(f, ": %s after a stall of %s (was %s)\n", outcome_words(a->outcome), stalled,
 		sp_cause_name(a->life->verdict->cause));
 }
 
@@ -128,7 +134,7 @@ static void put_ended(FILE *f, const struct model_alert *a, const struct alert_e
 	time_span(a->age_ns, age, sizeof(age));
 	put_head(f, a, env, DIM, "ended");
 	put_room(f, a->life);
-	fprintf(f, ": %s after %s\n", sp_outcome_name(a->outcome), age);
+	fprintf(f, ": %s after %s\n", outcome_words(a->outcome), age);
 }
 
 static void put_loss(FILE *f, const struct model_alert *a, const struct alert_env *env)
@@ -144,6 +150,20 @@ static void put_loss(FILE *f, const struct model_alert *a, const struct alert_en
 	fputs(a->total_rooms > a->nrooms && a->nrooms ? ", ...\n" : "\n", f);
 }
 
+static void put_peer(FILE *f, const struct model_alert *a)
+{
+	bool named = a->agent && a->agent[0];
+
+	if (a->peer && a->peer[0]) {
+		fputc(' ', f);
+		put_safe(f, a->peer);
+	}
+	if (named) {
+		fputs(" of peer ", f);
+		put_safe(f, a->agent);
+	}
+}
+
 static void put_other(FILE *f, const struct model_alert *a, const struct alert_env *env)
 {
 	put_head(f, a, env, YELLOW, a->type == ALERT_PEER ? "peer" : "target");
@@ -153,6 +173,8 @@ static void put_other(FILE *f, const struct model_alert *a, const struct alert_e
 		fprintf(f, " thread %u", a->tid);
 	fputs(": ", f);
 	put_safe(f, a->what ? a->what : "");
+	if (a->type == ALERT_PEER)
+		put_peer(f, a);
 	if (a->note && a->note[0]) {
 		fputs(" (", f);
 		put_safe(f, a->note);

@@ -57,12 +57,17 @@ static uint64_t since(uint64_t now_ns, uint64_t ns)
 
 /* ---- header -------------------------------------------------------------------------------- */
 
+static const char *outcome_words(enum sp_outcome o)
+{
+	return o ? sp_outcome_name(o) : "how is not known";
+}
+
 static void put_state(const struct page *p, uint64_t now_ns)
 {
 	const struct rec_life *l = &p->t->life;
 
 	if (l->ended_ns) {
-		fprintf(p->f, "  state     ended: %s", sp_outcome_name(l->outcome));
+		fprintf(p->f, "  state     ended: %s", outcome_words(l->outcome));
 		put_span(p->f, " after ", since(l->ended_ns, l->opened_ns), "\n");
 		return;
 	}
@@ -179,7 +184,7 @@ static void put_alert(struct page *p, const struct rec_alert *a)
 			sp_confidence_name(a->confidence));
 		put_span(p->f, ", no progress for ", a->idle_ns, "");
 	} else {
-		fprintf(p->f, "recovered: %s", sp_outcome_name(a->outcome));
+		fprintf(p->f, "recovered: %s", outcome_words(a->outcome));
 		put_span(p->f, " after ", a->stalled_ns, "");
 	}
 	paint(p, PLAIN);
@@ -243,7 +248,7 @@ static void put_end(struct page *p, uint64_t now_ns)
 	if (l->ended_ns) {
 		put_silence(p, l->ended_ns);
 		paint(p, BOLD);
-		fprintf(p->f, "-- ended: %s", sp_outcome_name(l->outcome));
+		fprintf(p->f, "-- ended: %s", outcome_words(l->outcome));
 		put_span(p->f, " after ", since(l->ended_ns, l->opened_ns), "");
 		paint(p, PLAIN);
 		fputc('\n', p->f);

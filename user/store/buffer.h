@@ -30,7 +30,8 @@ struct pending_event {
 	uint32_t pid, tid, covers;
 	int32_t chunk, part, parts, need;
 	int16_t probe, rank;
-	uint8_t role, status, flags;
+	uint16_t flags;
+	uint8_t role, status;
 	int8_t last;
 	uint8_t len[PT_MAX]; /* lengths of the texts, without their NULs */
 	char text[];         /* all of them, NUL-terminated, in order */

@@ -136,6 +136,8 @@ static int open_db(struct recording *r, struct sp_err *err)
 	return rc;
 }
 
+#define NO_POSTS_SINCE 3 /* schema version */
+
 static char *dup_column(sqlite3_stmt *st, int col)
 {
 	const char *s = (const char *)sqlite3_column_text(st, col);
@@ -165,6 +167,7 @@ static int take_session(struct recording *r, sqlite3_stmt *st, struct sp_err *er
 	s->end_ns = (uint64_t)sqlite3_column_int64(st, s->ended ? 19 : 18);
 	s->complete = sqlite3_column_int(st, 20);
 	s->lost_events = (uint64_t)sqlite3_column_int64(st, 21);
+	s->no_posts = sqlite3_column_int(st, 22);
 	s->options = r->options = dup_column(st, 3);
 	s->probes_path = r->probes_path = dup_column(st, 6);
 	s->probes_text = r->probes_text = dup_column(st, 7);
@@ -176,18 +179,21 @@ static int take_session(struct recording *r, sqlite3_stmt *st, struct sp_err *er
 
 static int read_session(struct recording *r, struct sp_err *err)
 {
+	const char *no_posts = r->version < NO_POSTS_SINCE ? "0" : "s.no_posts";
+	char sql[640];
 	sqlite3_stmt *st;
-	int rc = rec_prepare(r,
-			     "SELECT s.id, s.utc_offset_ns, s.start_ns, s.options, s.record_all,"
-			     " s.profile, s.probes_path, s.probes_text, s.min_confidence,"
-			     " s.bootstrap_ns, s.ready_ns, s.inflight_ns, s.releasing_ns,"
-			     " s.sees_release, s.sees_arrive, s.first_seq, s.first_life,"
-			     " s.first_alert, p.model_ns, p.end_ns, p.complete, p.lost_events"
-			     " FROM session s JOIN progress p ON p.session = s.id"
-			     " ORDER BY s.id DESC LIMIT 1",
-			     &st, err);
-	int ret = 0;
+	int ret = 0, rc;
 
+	snprintf(sql, sizeof(sql),
+		 "SELECT s.id, s.utc_offset_ns, s.start_ns, s.options, s.record_all,"
+		 " s.profile, s.probes_path, s.probes_text, s.min_confidence,"
+		 " s.bootstrap_ns, s.ready_ns, s.inflight_ns, s.releasing_ns,"
+		 " s.sees_release, s.sees_arrive, s.first_seq, s.first_life,"
+		 " s.first_alert, p.model_ns, p.end_ns, p.complete, p.lost_events, %s"
+		 " FROM session s JOIN progress p ON p.session = s.id"
+		 " ORDER BY s.id DESC LIMIT 1",
+		 no_posts);
+	rc = rec_prepare(r, sql, &st, err);
 	if (rc)
 		return rc;
 	rc = sqlite3_step(st);

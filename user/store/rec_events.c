@@ -113,7 +113,7 @@ static void take_event(sqlite3_stmt *st, struct sp_event *ev)
 	ev->tid = (uint32_t)sqlite3_column_int64(st, 3);
 	ev->role = (uint8_t)sqlite3_column_int(st, 4);
 	ev->status = (uint8_t)sqlite3_column_int(st, 5);
-	ev->flags = (uint8_t)sqlite3_column_int(st, 6);
+	ev->flags = (uint16_t)sqlite3_column_int(st, 6);
 	ev->last = (int8_t)sqlite3_column_int(st, 7);
 	ev->probe = (int16_t)sqlite3_column_int(st, 8);
 	ev->rank = (int16_t)sqlite3_column_int(st, 9);
@@ -175,14 +175,18 @@ out:
 
 /* ---- one life ------------------------------------------------------------------------------ */
 
-/* A life's own events, what was seen of its room before it, and what befell the watch meanwhile.
- * What a worker is at (?12) is of interest where it is this room: that is the line of ?5. */
+/* A life's own events, what was seen of its room before it, what befell the watch meanwhile, and
+ * the ends of its peers' connections. What a worker is at (?12) is of interest where it is this
+ * room: that is the line of ?5. */
+#define LIFE_PEERS                                                                                 \
+	"(SELECT a.agent FROM event a WHERE a.seq BETWEEN ?1 AND ?2 AND a.life = ?3"               \
+	" AND a.role = ?14)"
 #define LIFE_WHERE                                                                                 \
 	" WHERE e.seq BETWEEN ?1 AND ?2 AND (e.life = ?3 OR (e.life IS NULL AND e.ns <= ?7"        \
 	" AND ((e.pid = ?4 AND e.room = ?5 AND e.ns >= ?6)"                                        \
 	" OR (e.ns >= ?8 AND (e.role IN (?9, ?10) OR (e.pid IN (0, ?4) AND (e.role = ?11"          \
-	" OR (e.role = ?12 AND e.kind IS NOT 'at') OR (e.role = ?13 AND e.kind IS NOT 'ok'))"      \
-	")))))) ORDER BY e.seq"
+	" OR (e.role = ?12 AND e.kind IS NOT 'at') OR (e.role = ?13 AND e.kind IS NOT 'ok')"       \
+	" OR (e.role = ?15 AND e.agent IN " LIFE_PEERS "))))))) ORDER BY e.seq"
 
 #define SEEK_STEP 1024
 /* The number of an event at about ns, at most SEEK_STEP early: numbers follow time but for late
@@ -241,6 +245,8 @@ static void bind_life(struct recording *r, sqlite3_stmt *st, const struct rec_li
 	sqlite3_bind_int(st, 11, ROLE_TARGET);
 	sqlite3_bind_int(st, 12, ROLE_THREAD);
 	sqlite3_bind_int(st, 13, ROLE_VIEW);
+	sqlite3_bind_int(st, 14, ROLE_ANNOUNCE);
+	sqlite3_bind_int(st, 15, ROLE_PEER);
 }
 
 static int life_events(struct recording *r, const struct rec_life *l,

@@ -22,7 +22,9 @@
  * the file has grown by an eighth. */
 #define LOOK_AGAIN_NS (30 * NS_PER_SEC)
 
-#define HEALTHY "ended_ns IS NOT NULL AND outcome = 'done' AND NOT ever_stuck AND NOT uncertain"
+#define HEALTHY                                                                                    \
+	"ended_ns IS NOT NULL AND coalesce(outcome, 'done') = 'done' AND NOT ever_stuck"           \
+	" AND NOT uncertain"
 /* %llu: first life of the running session */
 #define CLOSED "(ended_ns IS NOT NULL OR id < %llu)"
 

@@ -81,6 +81,8 @@ void alert_row_fill(struct alert_row *row, const struct model_alert *a)
 	row->pin = -1;
 	set_text(row->what, a->type == ALERT_LOSS ? a->why : a->what, sizeof(row->what));
 	set_text(row->note, a->note, sizeof(row->note));
+	if (a->type == ALERT_PEER)
+		set_text(row->note, a->peer && a->peer[0] ? a->peer : a->agent, sizeof(row->note));
 	if (!l)
 		return;
 	row->pid = l->pid;

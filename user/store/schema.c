@@ -42,7 +42,7 @@ const char schema_sql[] =
 	" bootstrap_ns INTEGER NOT NULL, ready_ns INTEGER NOT NULL, inflight_ns INTEGER NOT NULL,"
 	" releasing_ns INTEGER NOT NULL, sees_release INTEGER NOT NULL,"
 	" sees_arrive INTEGER NOT NULL, first_seq INTEGER NOT NULL, first_life INTEGER NOT NULL,"
-	" first_alert INTEGER NOT NULL);"
+	" first_alert INTEGER NOT NULL, no_posts INTEGER NOT NULL DEFAULT 0);"
 	/* what changes all the time is kept apart from the long row above */
 	"CREATE TABLE progress(session INTEGER PRIMARY KEY, model_ns INTEGER NOT NULL,"
 	" end_ns INTEGER, complete INTEGER NOT NULL, lost_events INTEGER NOT NULL);"
@@ -72,7 +72,11 @@ const char schema_sql[] =
 	" stalled_ns INTEGER, outcome TEXT, lost INTEGER, what TEXT, note TEXT);" SCHEMA_STACK
 		SCHEMA_VIEWS;
 
-const char schema_from_1[] = "DROP VIEW rooms; DROP VIEW events;" SCHEMA_STACK SCHEMA_VIEWS;
+const char *const schema_from[SCHEMA_VERSION] = {
+	[1] = SCHEMA_STACK,
+	[2] = "ALTER TABLE session ADD COLUMN no_posts INTEGER NOT NULL DEFAULT 0;",
+};
+const char schema_anew[] = "DROP VIEW rooms; DROP VIEW events;" SCHEMA_VIEWS;
 
 _Static_assert(ROLE_HELD == 2, "SCHEMA_HELD");
 

@@ -11,14 +11,16 @@
 
 #include "util/err.h"
 
-#define SCHEMA_VERSION 2
-/* Version 1 lacks the table `stack`. It is read as it is; a writer brings it up to date. */
+#define SCHEMA_VERSION 3
+/* Version 1 lacks the table `stack`, 1 and 2 the column `no_posts` of `session`. They are read as
+ * they are; a writer brings them up to date. */
 #define SCHEMA_OLDEST 1
 #define SCHEMA_APP_ID 0x5350696e /* "SPin", in the file's header */
 
 extern const char schema_sql[];
-/* From version 1 to 2. */
-extern const char schema_from_1[];
+/* From version n to n + 1; then the views are made anew. */
+extern const char *const schema_from[SCHEMA_VERSION];
+extern const char schema_anew[];
 
 /* Columns of the view `events`, over event e left joined with life l. */
 #define SCHEMA_EVENT_FROM "FROM event e LEFT JOIN life l ON l.id = e.life"
@@ -45,7 +47,8 @@ extern const char schema_from_1[];
 	"'note', e.note, 'cut', nullif(e.flags & 1, 0), 'nodata', nullif(e.flags >> 1 & 1, 0),"    \
 	"'created', nullif(e.flags >> 2 & 1, 0), 'gap', nullif(e.flags >> 3 & 1, 0),"              \
 	"'inferred', nullif(e.flags >> 4 & 1, 0), 'at', nullif(e.flags >> 5 & 1, 0),"              \
-	"'orphan', nullif(e.flags >> 6 & 1, 0)))"
+	"'orphan', nullif(e.flags >> 6 & 1, 0), 'shared', nullif(e.flags >> 8 & 1, 0),"            \
+	"'fake', nullif(e.flags >> 9 & 1, 0), 'tracked', nullif(e.flags >> 10 & 1, 0)))"
 
 /*
  * Locks: open file description locks on two bytes far beyond SQLite's own (which lie at 2^30), so

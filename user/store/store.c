@@ -289,7 +289,9 @@ void store_life_ended(struct store *s, const struct model_life *l)
 {
 	struct life_ref *ref = ref_of(s, l);
 	struct life_row *row = ref ? snapshot(s, ref, l) : NULL;
-	bool healthy = l->outcome == OUTCOME_DONE && !l->ever_stuck && !l->uncertain;
+	/* without an outcome: another process's, as far as is known */
+	bool well = l->outcome == OUTCOME_DONE || l->outcome == OUTCOME_NONE;
+	bool healthy = well && !l->ever_stuck && !l->uncertain;
 	bool drop = ref && healthy && !s->record_all && !ref->again;
 	uint32_t at = 0;
 	uint64_t seq = 0;

@@ -24,7 +24,8 @@ struct store_cfg {
 	enum sp_confidence min_confidence;
 	int64_t utc_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 	uint64_t start_ns;
-	bool sees_release, sees_arrive; /* as in struct model_cfg: a replay needs them too */
+	/* as in struct model_cfg: a replay needs them too */
+	bool sees_release, sees_arrive, no_posts;
 };
 struct store;
 /* -errno with exit code 2 in err: not a database, other schema, a second writer, unwritable. */
@@ -86,7 +87,7 @@ struct rec_session {
 	enum sp_confidence min_confidence;
 	bool running; /* its writer is alive */
 	bool ended; /* its writer ended properly; neither: it was killed, end_ns is its last sign */
-	bool record_all, sees_release, sees_arrive;
+	bool record_all, sees_release, sees_arrive, no_posts;
 	uint64_t lost_events; /* events that the store itself could not keep */
 };
 int rec_open(const char *path, struct recording **out, struct sp_err *err);

@@ -132,7 +132,7 @@ static int create_tables(struct writer *w)
 }
 
 /* In one transaction: a file is of one version or of the other. */
-static int upgrade_tables(struct writer *w)
+static int upgrade_tables(struct writer *w, int version)
 {
 	char sql[64];
 	int rc = writer_exec(w, "BEGIN IMMEDIATE");
@@ -140,7 +140,10 @@ static int upgrade_tables(struct writer *w)
 	if (rc)
 		return rc;
 	snprintf(sql, sizeof(sql), "PRAGMA user_version = %d", SCHEMA_VERSION);
-	rc = writer_exec(w, schema_from_1);
+	for (; !rc && version < SCHEMA_VERSION; version++)
+		rc = writer_exec(w, schema_from[version]);
+	if (!rc)
+		rc = writer_exec(w, schema_anew);
 	if (!rc)
 		rc = writer_exec(w, sql);
 	return rc ? rc : writer_exec(w, "COMMIT");
@@ -179,7 +182,7 @@ static int insert_session(struct writer *w, const struct store_cfg *cfg)
 
 	rc = sqlite3_prepare_v2(w->db,
 				"INSERT INTO session VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,"
-				"?13,?14,?15,?16,?17,?18,?19,?20)",
+				"?13,?14,?15,?16,?17,?18,?19,?20,?21)",
 				-1, &st, NULL);
 	if (rc)
 		return rc;
@@ -204,6 +207,7 @@ static int insert_session(struct writer *w, const struct store_cfg *cfg)
 	sqlite3_bind_int64(st, 18, (int64_t)w->first_seq);
 	sqlite3_bind_int64(st, 19, (int64_t)w->first_life);
 	sqlite3_bind_int64(st, 20, (int64_t)w->first_alert);
+	sqlite3_bind_int(st, 21, cfg->no_posts);
 	rc = sqlite3_step(st);
 	sqlite3_finalize(st);
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
@@ -378,7 +382,7 @@ static int open_tables(struct writer *w, const struct store_cfg *cfg, struct sp_
 	if (rc)
 		return rc;
 	if (known < SCHEMA_VERSION)
-		rc = upgrade_tables(w);
+		rc = upgrade_tables(w, known);
 	if (!rc)
 		rc = begin_session(w, cfg);
 	if (!rc)
