@@ -71,9 +71,9 @@ struct sp_http {
 	__u8 encoded;     /* the body is compressed */
 	__u8 bad_value;   /* the value at hand is none that is given */
 	__u8 cand;        /* bit i: the header's name, or the JSON string, may be number i */
-	__u8 at;          /* position in a name, a key, a token */
+	__u8 at;          /* position in a name, a token, a key of the body */
 	__u8 hdr;         /* which header the line is */
-	__u8 sub;         /* state inside a value or target */
+	__u8 sub;         /* state inside a value, target or chunk line */
 	__u8 esc;         /* after a backslash */
 	__u8 cr;          /* after a CR: only LF may follow */
 	__u8 lines;       /* a header line has been seen */

@@ -352,7 +352,7 @@ static inline int sp_http_field(struct sp_http *h, __u8 c)
 static inline void sp_http_chunk_begin(struct sp_http *h)
 {
 	h->left = 0;
-	h->at = 0;
+	h->sub = 0; /* no digit yet; the search in the body goes on with at, cand... */
 	h->length = 0;
 	h->is = SP_HTTP_SIZE;
 }

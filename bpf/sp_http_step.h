@@ -30,7 +30,7 @@ static inline int sp_http_end(struct sp_http *h, int did)
 
 static inline int sp_http_size_end(struct sp_http *h)
 {
-	if (!h->at) /* no digit */
+	if (!h->sub) /* no digit */
 		return sp_http_bad(h);
 	h->length = 0;
 	h->is = h->left ? SP_HTTP_CHUNK : SP_HTTP_TRAILER;
@@ -43,7 +43,7 @@ static inline int sp_http_size(struct sp_http *h, __u8 c)
 
 	if (c == '\n')
 		return sp_http_size_end(h);
-	if (h->at && (c == ';' || c == ' ' || c == '\t')) {
+	if (h->sub && (c == ';' || c == ' ' || c == '\t')) {
 		h->is = SP_HTTP_CHUNK_EXT;
 		return SP_HTTP_NOTHING;
 	}
@@ -56,7 +56,7 @@ static inline int sp_http_size(struct sp_http *h, __u8 c)
 	if (h->left >> 56)
 		return sp_http_bad(h);
 	h->left = h->left << 4 | low;
-	h->at = 1;
+	h->sub = 1;
 	return SP_HTTP_NOTHING;
 }
 
