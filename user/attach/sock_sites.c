@@ -72,6 +72,19 @@ static int add_site(struct sock_sites *out, uint64_t addr, uint8_t call, enum sp
 
 /* ---- behind the system call ------------------------------------------------------------------ */
 
+/* Every libc compares with -4095 or -4096 there, so that a system call made for something else on
+ * the way is told apart. */
+static bool asks_for_error(const struct insn_part *part, size_t at)
+{
+	static const uint8_t cmp[] = {0x48, 0x3d, 0x00, 0xf0, 0xff, 0xff}; /* cmp $-4096,%rax */
+	const uint8_t *b;
+
+	if (at < sizeof(cmp))
+		return false;
+	b = part->code + at - sizeof(cmp);
+	return !memcmp(b, cmp, 2) && (b[2] & ~1) == cmp[2] && !memcmp(b + 3, cmp + 3, 3);
+}
+
 static int note_after(void *ctx, const struct insn_part *part, size_t at, const struct insn *in)
 {
 	struct look *l = ctx;
@@ -89,7 +102,7 @@ static int note_after(void *ctx, const struct insn_part *part, size_t at, const 
 		l->intact = false;
 		if (l->nerrors < ERROR_EXITS)
 			l->error_to[l->nerrors++] = part->addr + in->target;
-		if (in->emulated && l->m == MACHINE_X86_64 &&
+		if (in->emulated && l->m == MACHINE_X86_64 && asks_for_error(part, at) &&
 		    insn_straight(l->m, l->parts, l->nparts, l->syscall_at, addr))
 			return add_site(l->out, addr, l->call, SP_SOCK_AFTER);
 		return 0;
