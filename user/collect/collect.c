@@ -14,6 +14,7 @@ struct collect {
 	const struct profile *p;
 	struct ring_buffer *ring;
 	struct decoder *decoder;
+	struct sockets *sockets; /* NULL: the profile has none */
 	struct reorder *reorder;
 	struct collect_ops ops;
 	void *ctx;
@@ -38,32 +39,77 @@ static int push_loss(struct collect *c, uint64_t ns, uint64_t count, const char 
 	return collect_inject(c, &ev);
 }
 
-static int on_record(void *ctx, void *data, size_t len)
+static void on_socket_event(void *ctx, const struct sp_event *ev)
 {
-	struct collect *c = ctx;
-	const struct sp_rec_hit *rec = data;
+	collect_inject(ctx, ev);
+}
+
+/* A process that ends, or becomes another program, has no requests and no peers any more. Before
+ * the caller hears of it: it forgets whose front the process was. */
+static void socket_process(struct collect *c, const struct sp_rec_hit *rec)
+{
+	if (!c->sockets)
+		return;
+	if (rec->h.type == SP_REC_EXEC || (rec->h.type == SP_REC_EXIT && rec->val[0] == 1))
+		sockets_process_gone(c->sockets, rec->h.pid, rec->h.ns);
+}
+
+static int route(struct collect *c, const struct sp_rec_hit *rec, const struct sp_event *ev)
+{
+	const struct profile_probe *pr;
+
+	if (!c->sockets || rec->h.type != SP_REC_HIT)
+		return collect_inject(c, ev);
+	pr = &c->p->probes[rec->h.probe];
+	if (pr->socket >= 0) {
+		sockets_message(c->sockets, ev, rec->val[pr->prog.sock_arg],
+				rec->h.flags & SP_RF_OUT);
+		return 0;
+	}
+	return sockets_native(c->sockets, ev) ? collect_inject(c, ev) : 0;
+}
+
+static int on_hit(struct collect *c, const struct sp_rec_hit *rec, size_t len)
+{
 	struct sp_event ev;
 	int rc;
 
-	if (len < sizeof(*rec))
-		return 0;
-	c->stats.records++;
-	if (c->has_seq && rec->h.seq)
-		seq_seen(&c->seq, rec->h.seq, rec->h.ns);
-	if (rec->h.type != SP_REC_HIT && c->ops.process)
-		c->ops.process(c->ctx, rec);
+	if (rec->h.type != SP_REC_HIT) {
+		socket_process(c, rec);
+		if (c->ops.process)
+			c->ops.process(c->ctx, rec);
+	}
 	rc = decoder_record(c->decoder, rec, len, &ev);
 	if (rc == 1)
-		return collect_inject(c, &ev);
+		return route(c, rec, &ev);
 	if (rc < 0)
 		push_loss(c, rec->h.ns, 1, "read-fault");
 	return 0;
+}
+
+static int on_record(void *ctx, void *data, size_t len)
+{
+	struct collect *c = ctx;
+	const struct sp_rec *h = data;
+
+	if (len < sizeof(*h))
+		return 0;
+	c->stats.records++;
+	if (c->has_seq && h->seq)
+		seq_seen(&c->seq, h->seq, h->ns);
+	if (h->type == SP_REC_CONN || h->type == SP_REC_HTTP) {
+		if (c->sockets)
+			sockets_record(c->sockets, data, len);
+		return 0;
+	}
+	return len < sizeof(struct sp_rec_hit) ? 0 : on_hit(c, data, len);
 }
 
 int collect_open(const struct profile *p, int ring_fd, bool has_seq, const struct collect_ops *ops,
 		 void *ctx, struct collect **out, struct sp_err *err)
 {
 	struct collect *c = calloc(1, sizeof(*c));
+	bool no_memory = false;
 
 	if (!c)
 		return sp_err_set(err, SP_EXIT_FAIL, -ENOMEM, "out of memory");
@@ -74,9 +120,13 @@ int collect_open(const struct profile *p, int ring_fd, bool has_seq, const struc
 	c->seq.base = c->seq.top = 1; /* the kernel's first number; 0 means none */
 	c->decoder = decoder_new(p);
 	c->reorder = reorder_new();
+	if (p->sockets && p->sockets->nentries) {
+		c->sockets = sockets_new(p, ops, ctx, on_socket_event, c);
+		no_memory = !c->sockets;
+	}
 	if (ring_fd >= 0)
 		c->ring = ring_buffer__new(ring_fd, on_record, c, NULL);
-	if (!c->decoder || !c->reorder || (ring_fd >= 0 && !c->ring)) {
+	if (!c->decoder || !c->reorder || no_memory || (ring_fd >= 0 && !c->ring)) {
 		collect_close(c);
 		return sp_err_set(err, SP_EXIT_FAIL, -ENOMEM, "ring buffer: cannot be mapped: %s",
 				  strerror(errno));
@@ -91,6 +141,7 @@ void collect_close(struct collect *c)
 		return;
 	ring_buffer__free(c->ring);
 	decoder_free(c->decoder);
+	sockets_free(c->sockets);
 	reorder_free(c->reorder);
 	free(c);
 }
@@ -159,6 +210,8 @@ void collect_release(struct collect *c, uint64_t horizon_ns)
 {
 	struct sp_event ev;
 
+	if (c->sockets) /* all that is older than the horizon has come in */
+		sockets_tick(c->sockets, horizon_ns);
 	while (reorder_pop(c->reorder, horizon_ns, &ev)) {
 		c->stats.events++;
 		c->ops.event(c->ctx, &ev);
@@ -171,4 +224,6 @@ void collect_stats(const struct collect *c, struct collect_stats *s)
 {
 	*s = c->stats;
 	decoder_stats(c->decoder, s);
+	if (c->sockets)
+		sockets_stats(c->sockets, s);
 }

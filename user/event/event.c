@@ -190,6 +190,71 @@ static void say_held(struct words *w, const struct sp_event *ev)
 		say(w, "waits for thread %u", ev->tid);
 }
 
+/* The note of an event is said at the end of its line, once. */
+static void say_connection(struct words *w, const struct sp_event *ev)
+{
+	if (!strcmp(ev->kind, "untracked")) {
+		say(w, "reply will not be seen");
+		return;
+	}
+	if (!strcmp(ev->kind, "unread")) {
+		say(w, "%s", ev->note[0] ? ev->note : "message");
+		say_peer(w, "from", ev);
+		say(w, "has come and the server has not taken it");
+		return;
+	}
+	say(w, "peer");
+	if (ev->agent[0] && strcmp(ev->agent, ev->peer) != 0)
+		say(w, "%s", ev->agent);
+	if (ev->peer[0])
+		say(w, "%s", ev->peer);
+	if (!strcmp(ev->kind, "trusted"))
+		say(w, "followed from here on");
+	else if (!strcmp(ev->kind, "lost"))
+		say(w, "no longer followed");
+	else
+		say(w, "%s", ev->kind);
+}
+
+static bool says_note(const struct sp_event *ev)
+{
+	return ev->note[0] && (ev->role != ROLE_PEER || strcmp(ev->kind, "unread") != 0);
+}
+
+static void say_reply(struct words *w, const struct sp_event *ev)
+{
+	say(w, "reply");
+	if (ev->code > 0)
+		say(w, "%" PRId64, ev->code);
+	if (!strcmp(ev->kind, "first"))
+		say(w, "begins");
+	else if (ev->kind[0] && strcmp(ev->kind, "end") != 0)
+		say(w, "%s", ev->kind);
+	say_peer(w, "to", ev);
+}
+
+static void say_arrive(struct words *w, const struct sp_event *ev)
+{
+	say(w, "arrive");
+	if (ev->kind[0])
+		say(w, "%s", ev->kind);
+	if (ev->peer[0])
+		say(w, "host %s", ev->peer);
+	if (ev->flags & EV_FAKE)
+		say(w, "(a health check)");
+}
+
+static void say_abort(struct words *w, const struct sp_event *ev)
+{
+	if (!strcmp(ev->kind, "client-gone")) {
+		say(w, "abort: the client has gone");
+		return;
+	}
+	say(w, "abort");
+	say_what(w, ev);
+	say_peer(w, "from", ev);
+}
+
 static void say_other(struct words *w, const struct sp_event *ev)
 {
 	say(w, "%s", sp_role_name(ev->role));
@@ -237,6 +302,18 @@ void sp_event_describe(const struct sp_event *ev, char *buf, unsigned long len)
 	case ROLE_ANNOUNCE:
 		say_announce(&w, ev);
 		break;
+	case ROLE_ARRIVE:
+		say_arrive(&w, ev);
+		break;
+	case ROLE_REPLY:
+		say_reply(&w, ev);
+		break;
+	case ROLE_ABORT:
+		say_abort(&w, ev);
+		break;
+	case ROLE_PEER:
+		say_connection(&w, ev);
+		break;
 	case ROLE_STATUS:
 		say(&w, "status");
 		say_state(&w, ev);
@@ -245,8 +322,10 @@ void sp_event_describe(const struct sp_event *ev, char *buf, unsigned long len)
 	default:
 		say_other(&w, ev);
 	}
-	if (ev->note[0])
+	if (says_note(ev))
 		say(&w, "(%s)", ev->note);
+	if (ev->flags & EV_SHARED)
+		say(&w, "(perhaps of another process)");
 	if (ev->flags & EV_CUT)
 		say(&w, "(began before the attach)");
 }

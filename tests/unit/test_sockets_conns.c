@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+/* collect/conns.c, agents.c: connections and who announced himself over them. */
+#include "sockets_rig.h"
+
+#include "collect/conns.h"
+
+#define ADDR "10.0.0.7:5555"
+
+/* A message of the socket that no uprobe confirms: it goes on at once. */
+static void announce(struct rig *r, uint64_t ns, uint64_t conn, const char *room, const char *agent,
+		     const char *peer)
+{
+	struct sp_event ev = message(ns, P_STATUS, ROLE_ANNOUNCE, room, agent, peer);
+
+	sockets_message(r->s, &ev, conn, false);
+}
+
+static struct sp_event peer(struct rig *r, const char *kind, const char *agent, const char *addr)
+{
+	struct sp_event ev = rig_expect(r, ROLE_PEER, kind);
+
+	assert_string_equal(ev.agent, agent);
+	assert_string_equal(ev.peer, addr);
+	assert_int_equal(ev.pid, PID);
+	assert_int_equal(ev.tid, 0);
+	assert_int_equal(ev.probe, P_STATUS);
+	return ev;
+}
+
+static void announced(struct rig *r)
+{
+	rig_expect(r, ROLE_ANNOUNCE, "");
+}
+
+static void test_opened_and_closed(void **state)
+{
+	struct rig *r = *state;
+	struct sp_event ev;
+
+	conn_opens(r, 5, PID, 1, S_STATUS);
+	ev = peer(r, "opened", "", "10.0.0.1:41001");
+	assert_int_equal(ev.ns, 5);
+	assert_string_equal(ev.note, "");
+	rig_none(r);
+	conn_is(r, 9, 1, S_STATUS, SP_CONN_EOF, 0, SP_DIR_IN);
+	ev = peer(r, "closed", "", "10.0.0.1:41001");
+	assert_int_equal(ev.ns, 9);
+	/* only the first end counts */
+	conn_is(r, 10, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	conn_is(r, 11, 1, S_STATUS, SP_CONN_RESET, 0, 0);
+	rig_none(r);
+	assert_int_equal(rig_stats(r).conns, 1);
+	assert_int_equal(rig_stats(r).untrusted, 0);
+}
+
+static void test_reset(void **state)
+{
+	struct rig *r = *state;
+
+	conn_opens(r, 5, PID, 1, S_STATUS);
+	announce(r, 6, 1, "77", "a", ADDR);
+	r->n = 0;
+	conn_is(r, 9, 1, S_STATUS, SP_CONN_RESET, 0, 0);
+	peer(r, "reset", "a", ADDR);
+	rig_none(r);
+}
+
+/* What never spoke is no peer, and what ends unseen before is none either. */
+static void test_silent_connections(void **state)
+{
+	struct rig *r = *state;
+	struct sp_rec_conn rec = conn_rec(5, PID, 1, 0xff, SP_CONN_OPEN);
+
+	feed_conn(r, &rec);
+	conn_is(r, 9, 1, 0xff, SP_CONN_CLOSED, 0, 0);
+	assert_int_equal(rig_stats(r).conns, 0);
+	rec = conn_rec(5, PID, 2, S_STATUS, SP_CONN_OPEN); /* by its port, without a byte */
+	rec.num = 1;
+	feed_conn(r, &rec);
+	conn_is(r, 9, 2, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	conn_is(r, 9, 3, S_STATUS, SP_CONN_EOF, 0, 0);
+	rig_none(r);
+	assert_int_equal(rig_stats(r).untrusted, 0);
+}
+
+static void test_agent_goes_with_its_last_connection(void **state)
+{
+	struct rig *r = *state;
+
+	conn_opens(r, 1, PID, 1, S_STATUS);
+	conn_opens(r, 1, PID, 2, S_STATUS);
+	r->n = 0;
+	announce(r, 2, 1, "77", "a", ADDR);
+	peer(r, "opened", "a", ADDR);
+	announced(r);
+	announce(r, 3, 1, "78", "a", ADDR); /* the same again: nothing new */
+	announced(r);
+	announce(r, 4, 2, "79", "a", ADDR);
+	peer(r, "opened", "a", ADDR);
+	announced(r);
+	conn_is(r, 5, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	rig_none(r); /* connected anew before */
+	conn_is(r, 6, 2, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	peer(r, "closed", "a", ADDR);
+	rig_none(r);
+	/* and it comes back */
+	conn_opens(r, 7, PID, 3, S_STATUS);
+	r->n = 0;
+	announce(r, 8, 3, "80", "a", "10.0.0.7:5556");
+	peer(r, "opened", "a", "10.0.0.7:5556");
+}
+
+static void test_several_agents_of_one_connection(void **state)
+{
+	struct rig *r = *state;
+
+	conn_opens(r, 1, PID, 1, S_STATUS);
+	announce(r, 2, 1, "77", "a", ADDR);
+	announce(r, 2, 1, "77", "b", "10.0.0.7:5556");
+	announce(r, 2, 1, "77", "c", ""); /* its address is the connection's */
+	r->n = 0;
+	conn_is(r, 5, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	peer(r, "closed", "a", ADDR);
+	peer(r, "closed", "b", "10.0.0.7:5556");
+	peer(r, "closed", "c", "10.0.0.1:41001");
+	rig_none(r);
+}
+
+/* An abort gives no name: it comes from the agent with that address, known before or after. */
+static void test_a_nameless_message_is_the_agents(void **state)
+{
+	struct rig *r = *state;
+	struct sp_event ev = message(2, P_STATUS, ROLE_ABORT, "77", "", ADDR);
+
+	conn_opens(r, 1, PID, 1, S_STATUS);
+	conn_opens(r, 1, PID, 2, S_STATUS);
+	r->n = 0;
+	sockets_message(r->s, &ev, 1, false);
+	peer(r, "opened", ADDR, ADDR);
+	rig_expect(r, ROLE_ABORT, "");
+	announce(r, 3, 1, "77", "a", ADDR); /* the same one has a name now */
+	announced(r);
+	sockets_message(r->s, &ev, 2, false);
+	peer(r, "opened", "a", ADDR);
+	rig_expect(r, ROLE_ABORT, "");
+	conn_is(r, 5, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	rig_none(r);
+	conn_is(r, 6, 2, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	peer(r, "closed", "a", ADDR);
+	rig_none(r);
+}
+
+/* A restarted peer has another name and may have the old address: the end of the old one, which
+ * comes late, must not name it. */
+static void test_an_address_taken_over(void **state)
+{
+	struct rig *r = *state;
+
+	conn_opens(r, 1, PID, 1, S_STATUS);
+	announce(r, 2, 1, "77", "old", ADDR);
+	conn_opens(r, 3, PID, 2, S_STATUS);
+	announce(r, 4, 2, "78", "new", ADDR);
+	r->n = 0;
+	conn_is(r, 5, 1, S_STATUS, SP_CONN_RESET, 0, 0);
+	peer(r, "reset", "old", "10.0.0.1:41001");
+	conn_is(r, 6, 2, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	peer(r, "closed", "new", ADDR);
+}
+
+/* The same name in two processes is two agents. */
+static void test_agents_belong_to_a_process(void **state)
+{
+	struct rig *r = *state;
+	struct sp_event ev = message(2, P_STATUS, ROLE_ANNOUNCE, "77", "a", ADDR);
+
+	conn_opens(r, 1, PID, 1, S_STATUS);
+	conn_opens(r, 1, 11, 2, S_STATUS);
+	sockets_message(r->s, &ev, 1, false);
+	ev.pid = 11;
+	sockets_message(r->s, &ev, 2, false);
+	r->n = 0;
+	conn_is(r, 5, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	peer(r, "closed", "a", ADDR);
+	conn_is(r, 5, 2, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	ev = rig_expect(r, ROLE_PEER, "closed");
+	assert_int_equal(ev.pid, 11);
+}
+
+/* The server reads the last message after the peer has closed: the end is told behind it. */
+static void test_message_behind_the_end(void **state)
+{
+	struct rig *r = *state;
+	struct sp_event ev;
+
+	conn_opens(r, 1, PID, 1, S_STATUS);
+	conn_is(r, 2, 1, S_STATUS, SP_CONN_EOF, 0, SP_DIR_IN);
+	r->n = 0;
+	announce(r, 3, 1, "77", "a", ADDR);
+	ev = rig_expect(r, ROLE_ANNOUNCE, "");
+	assert_int_equal(ev.ns, 3);
+	ev = peer(r, "closed", "a", ADDR);
+	assert_int_equal(ev.ns, 4);
+	rig_none(r);
+	/* not when it is connected elsewhere */
+	conn_opens(r, 5, PID, 2, S_STATUS);
+	announce(r, 6, 2, "78", "a", ADDR);
+	r->n = 0;
+	announce(r, 7, 1, "79", "a", ADDR);
+	announced(r);
+	rig_none(r);
+}
+
+/* The peer ends while the uprobe is yet to show the message. */
+static void test_end_before_the_confirmation(void **state)
+{
+	struct rig *r = *state;
+	struct sp_event ev = message(2, P_BOOTSTRAP, ROLE_ANNOUNCE, "77", "a", ADDR);
+
+	conn_opens(r, 1, PID, 1, S_BOOTSTRAP);
+	sockets_message(r->s, &ev, 1, false);
+	conn_is(r, 3, 1, S_BOOTSTRAP, SP_CONN_CLOSED, 0, 0);
+	r->n = 0;
+	ev.probe = P_RECV;
+	ev.ns = 8;
+	assert_true(sockets_native(r->s, &ev));
+	ev = rig_expect(r, ROLE_PEER, "closed");
+	assert_string_equal(ev.agent, "a");
+	assert_int_equal(ev.ns, 9);
+	rig_none(r);
+}
+
+static void test_trust(void **state)
+{
+	struct rig *r = *state;
+	struct sp_rec_conn rec = conn_rec(5, PID, 1, S_STATUS, SP_CONN_KIND);
+
+	feed_conn(r, &rec); /* begun before */
+	peer(r, "opened", "", "10.0.0.1:41001");
+	assert_int_equal(rig_stats(r).untrusted, 1);
+	conn_is(r, 6, 1, S_STATUS, SP_CONN_TRUST, 0, SP_DIR_IN);
+	assert_string_equal(peer(r, "trusted", "", "10.0.0.1:41001").note, "received");
+	assert_int_equal(rig_stats(r).untrusted, 0);
+	conn_is(r, 7, 1, S_STATUS, SP_CONN_LOST, SP_WHY_GAP, SP_DIR_IN);
+	assert_string_equal(peer(r, "lost", "", "10.0.0.1:41001").note,
+			    "received: bytes passed unseen");
+	assert_int_equal(rig_stats(r).untrusted, 1);
+	conn_is(r, 8, 1, S_STATUS, SP_CONN_LOST, SP_WHY_GAP, SP_DIR_IN); /* it was already */
+	rig_none(r);
+	conn_is(r, 9, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	assert_int_equal(rig_stats(r).untrusted, 1);
+	assert_int_equal(rig_stats(r).conns, 1);
+}
+
+static void test_unreadable(void **state)
+{
+	struct rig *r = *state;
+
+	conn_opens(r, 5, PID, 1, S_STATUS);
+	r->n = 0;
+	conn_is(r, 6, 1, S_STATUS, SP_CONN_UNREADABLE, SP_WHY_CURVE, SP_DIR_IN);
+	assert_string_equal(peer(r, "unreadable", "", "10.0.0.1:41001").note, "encrypted, CURVE");
+	conn_is(r, 6, 1, S_STATUS, SP_CONN_UNREADABLE, SP_WHY_CURVE, SP_DIR_OUT);
+	rig_none(r);
+	assert_int_equal(rig_stats(r).unreadable_conns, 1);
+	assert_int_equal(rig_stats(r).untrusted, 0);
+}
+
+/* Connections that nobody saw end make room for new ones; their agents are not said to go. */
+static void test_bounds(void **state)
+{
+	struct rig *r = *state;
+
+	conn_opens(r, 1, PID, 1, S_STATUS);
+	announce(r, 2, 1, "77", "a", ADDR);
+	announce(r, 2, 1, "77", "b", ADDR);
+	conn_opens(r, 3, PID, 2, S_STATUS);
+	announce(r, 3, 2, "77", "a", ADDR);
+	for (uint64_t id = 3; id < 3 + SP_MAX_CONNS - 1; id++) {
+		announce(r, 4, 2, "77", "a", ADDR); /* a sign of life */
+		conn_opens(r, 4, PID, id, S_STATUS);
+	}
+	assert_int_equal(rig_stats(r).sockets_over, 1); /* 1 has gone: the one idle for longest */
+	r->n = 0;
+	conn_is(r, 5, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	rig_none(r);
+	conn_is(r, 5, 2, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	rig_none(r); /* a may still be connected by the forgotten one */
+	/* an ended one goes before any that is open */
+	conn_opens(r, 6, PID, 1 << 20, S_STATUS);
+	assert_int_equal(rig_stats(r).sockets_over, 1);
+}
+
+static void test_process_gone(void **state)
+{
+	struct rig *r = *state;
+
+	conn_opens(r, 1, PID, 1, S_STATUS);
+	announce(r, 2, 1, "77", "a", ADDR);
+	r->n = 0;
+	sockets_process_gone(r->s, PID, 3);
+	conn_is(r, 4, 1, S_STATUS, SP_CONN_CLOSED, 0, 0); /* its doing, not the peer's */
+	rig_none(r);
+}
+
+static void test_kept_for_a_while(void **state)
+{
+	struct rig *r = *state;
+
+	conn_opens(r, SEC, PID, 1, S_STATUS);
+	conn_is(r, SEC, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	r->n = 0;
+	sockets_tick(r->s, 500 * SEC);
+	announce(r, 500 * SEC, 1, "77", "a", ADDR);
+	announced(r);
+	peer(r, "closed", "a", ADDR);
+	sockets_tick(r->s, 601 * SEC);
+	announce(r, 601 * SEC, 1, "78", "a", ADDR); /* nothing is known of it any more */
+	peer(r, "opened", "a", ADDR);
+	announced(r);
+}
+
+static void test_owners(void **state)
+{
+	struct rig *r = *state;
+	struct sp_rec_conn rec = conn_rec(5, FRONT, 1, S_HTTP, SP_CONN_TRUST);
+
+	r->owners[0] = 30;
+	r->owners[1] = 31;
+	r->nowners = 2;
+	feed_conn(r, &rec);
+	assert_int_equal(r->n, 2);
+	assert_int_equal(rig_take(r).pid, 30);
+	assert_int_equal(rig_take(r).pid, 31);
+	r->nowners = 0;
+	rec.conn = 2;
+	feed_conn(r, &rec);
+	rig_none(r);
+}
+
+static void address_is(unsigned int family, const unsigned char *a, const char *text)
+{
+	char buf[64];
+
+	conns_address(family, a, 443, buf, sizeof(buf));
+	assert_string_equal(buf, text);
+}
+
+static void test_addresses(void **state)
+{
+	static const unsigned char v4[16] = {192, 168, 1, 2};
+	static const unsigned char v6[16] = {[15] = 1};
+	static const unsigned char mapped[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 7};
+
+	address_is(AF_INET, v4, "192.168.1.2:443");
+	address_is(AF_INET6, v6, "[::1]:443");
+	address_is(AF_INET6, mapped, "10.0.0.7:443");
+	address_is(AF_UNIX, v4, "unix");
+	address_is(0, v4, "");
+	for (unsigned int why = 1; why < SP_WHY_MAX; why++)
+		assert_string_not_equal(conns_why(why), "");
+	assert_string_equal(conns_why(SP_WHY_MAX), "");
+}
+
+/* Records of any content, cut at any length: no crash, no event from a short one. */
+static void test_garbage(void **state)
+{
+	struct rig *r = *state;
+	unsigned int seed = 5;
+	union {
+		struct sp_rec h;
+		struct sp_rec_conn conn;
+		struct sp_rec_http http;
+		unsigned char b[256];
+	} u;
+
+	for (int i = 0; i < 200000; i++) {
+		for (size_t k = 0; k < sizeof(u); k++)
+			u.b[k] = (unsigned char)rand_r(&seed);
+		u.h.type = i & 1 ? SP_REC_CONN : SP_REC_HTTP;
+		u.h.pid %= 4;
+		u.h.probe %= P_N + 1;
+		u.conn.conn %= 64;
+		if (i & 1) {
+			u.conn.what %= SP_CONN_RESET + 2;
+			u.conn.rule %= S_N + 2;
+			u.conn.decode %= 4;
+		} else {
+			u.http.what %= SP_HTTP_REPLY_END + 2;
+			u.http.req %= 4;
+			u.http.key %= 5;
+			u.http.index = i % 3 ? u.http.index % 16 : 0xfffe + u.http.index % 2;
+		}
+		sockets_record(r->s, &u, i % 7 ? sizeof(u) : (size_t)rand_r(&seed) % 200);
+		r->n = 0;
+	}
+	for (size_t len = 0; len < sizeof(struct sp_rec_conn); len++) {
+		struct sp_rec_conn rec = conn_rec(5, PID, 1000, S_STATUS, SP_CONN_KIND);
+
+		sockets_record(r->s, &rec, len);
+		rig_none(r);
+	}
+}
+
+/* Both directions of one socket: frames of one do not end a message of the other. */
+static void test_frames_of_two_directions(void **state)
+{
+	struct sp_rec_hit rec = {.h = {.type = SP_REC_HIT, .probe = P_STATUS, .pid = PID}};
+	struct frames *f = frames_new();
+	const struct message *msg;
+
+	rec.h.flags = SP_RF_MORE;
+	assert_int_equal(frames_add(f, &rec, 7, 2, "in", 2, &msg), 0);
+	rec.h.flags = SP_RF_MORE | SP_RF_OUT;
+	assert_int_equal(frames_add(f, &rec, 7, 3, "out", 3, &msg), 0);
+	rec.h.frame = 1;
+	rec.h.flags = 0;
+	assert_int_equal(frames_add(f, &rec, 7, 1, "x", 1, &msg), 1);
+	assert_memory_equal(msg->frame[0].data, "in", 2);
+	rec.h.flags = SP_RF_OUT;
+	assert_int_equal(frames_add(f, &rec, 7, 1, "y", 1, &msg), 1);
+	assert_memory_equal(msg->frame[0].data, "out", 3);
+	frames_free(f);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_opened_and_closed),
+		T(test_reset),
+		T(test_silent_connections),
+		T(test_agent_goes_with_its_last_connection),
+		T(test_several_agents_of_one_connection),
+		T(test_a_nameless_message_is_the_agents),
+		T(test_an_address_taken_over),
+		T(test_agents_belong_to_a_process),
+		T(test_message_behind_the_end),
+		T(test_end_before_the_confirmation),
+		T(test_trust),
+		T(test_unreadable),
+		T(test_bounds),
+		T(test_process_gone),
+		T(test_kept_for_a_while),
+		T(test_owners),
+		T(test_addresses),
+		T(test_garbage),
+		cmocka_unit_test(test_frames_of_two_directions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM        1
+#define uthash_nonfatal_oom(elt) ((elt)->hh.tbl = NULL)
+#include <uthash.h>
+
+#include "collect/http.h"
+#include "collect/values.h"
+
+#define MAX_HELD 262144 /* values and rooms in memory, about 200 bytes each at most */
+
+/* A request whose body comes in. */
+struct coming {
+	uint32_t num;
+	bool aborts; /* it goes to the path that aborts */
+	bool replied, over;
+	uint16_t code;
+	struct values key[SOCK_NKEYS];
+};
+
+/* One that came in whole and has not been answered. */
+struct request {
+	uint32_t num, nrooms;
+	uint16_t code; /* of the reply's head; 0: none yet */
+	struct request *next;
+	struct http_room rooms[];
+};
+
+struct stream {
+	uint64_t id;
+	uint32_t pid;
+	uint16_t probe;
+	bool receiving;
+	struct coming in;
+	struct request *first, *last;
+	UT_hash_handle hh;
+};
+
+struct http {
+	const struct profile *p;
+	const struct sock_out *out;
+	struct stream *by_id;
+	size_t held;
+	uint64_t over;
+};
+
+struct http *http_new(const struct profile *p, const struct sock_out *out)
+{
+	struct http *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->p = p;
+	h->out = out;
+	return h;
+}
+
+/* ---- what is held ------------------------------------------------------------------------- */
+
+static void in_drop(struct http *h, struct stream *s)
+{
+	for (int i = 0; i < SOCK_NKEYS; i++) {
+		h->held -= s->in.key[i].n;
+		values_free(&s->in.key[i]);
+	}
+	s->in = (struct coming){.num = 0};
+	s->receiving = false;
+}
+
+static void first_drop(struct http *h, struct stream *s)
+{
+	struct request *r = s->first;
+
+	s->first = r->next;
+	if (!s->first)
+		s->last = NULL;
+	h->held -= r->nrooms;
+	free(r);
+}
+
+static void stream_drop(struct http *h, struct stream *s)
+{
+	in_drop(h, s);
+	while (s->first)
+		first_drop(h, s);
+	HASH_DEL(h->by_id, s);
+	free(s);
+}
+
+void http_free(struct http *h)
+{
+	struct stream *s, *next;
+
+	if (!h)
+		return;
+	HASH_ITER (hh, h->by_id, s, next)
+		stream_drop(h, s);
+	free(h);
+}
+
+static struct stream *find(const struct http *h, uint64_t id)
+{
+	struct stream *s;
+
+	HASH_FIND(hh, h->by_id, &id, sizeof(id), s);
+	return s;
+}
+
+/* ---- events ------------------------------------------------------------------------------- */
+
+static void say(const struct http *h, const struct stream *s, const struct http_room *r,
+		enum sp_role role, const char *kind, uint64_t ns, int64_t code, const char *note)
+{
+	struct sp_event ev;
+
+	sp_event_init(&ev);
+	ev.ns = ns;
+	ev.pid = s->pid;
+	ev.probe = (int16_t)s->probe;
+	ev.role = role;
+	ev.code = code;
+	snprintf(ev.kind, sizeof(ev.kind), "%s", kind);
+	snprintf(ev.room, sizeof(ev.room), "%s", r->room);
+	snprintf(ev.rid, sizeof(ev.rid), "%s", r->rid);
+	snprintf(ev.note, sizeof(ev.note), "%s", note);
+	owners_emit(h->out, &ev);
+}
+
+static void say_all(const struct http *h, const struct stream *s, const struct request *r,
+		    enum sp_role role, const char *kind, uint64_t ns, int64_t code,
+		    const char *note)
+{
+	for (uint32_t i = 0; i < r->nrooms; i++)
+		say(h, s, &r->rooms[i], role, kind, ns, code, note);
+}
+
+static void arrive(const struct http *h, const struct stream *s, const struct http_room *r,
+		   uint64_t ns, bool tracked)
+{
+	struct sp_event ev;
+
+	sp_event_init(&ev);
+	ev.ns = ns;
+	ev.pid = s->pid;
+	ev.probe = (int16_t)s->probe;
+	ev.role = ROLE_ARRIVE;
+	ev.flags = tracked ? EV_TRACKED : 0;
+	if (r->host[0] && profile_host_is_fake(h->p, r->host))
+		ev.flags |= EV_FAKE;
+	snprintf(ev.room, sizeof(ev.room), "%s", r->room);
+	snprintf(ev.rid, sizeof(ev.rid), "%s", r->rid);
+	snprintf(ev.peer, sizeof(ev.peer), "%s", r->host);
+	owners_emit(h->out, &ev);
+}
+
+/* The first request will not be seen answered. */
+static void give_up(struct http *h, struct stream *s, uint64_t ns, const char *note)
+{
+	say_all(h, s, s->first, ROLE_PEER, "untracked", ns, 0, note);
+	first_drop(h, s);
+}
+
+static void give_up_all(struct http *h, struct stream *s, uint64_t ns, const char *note)
+{
+	while (s->first)
+		give_up(h, s, ns, note);
+	stream_drop(h, s);
+}
+
+/* ---- requests ----------------------------------------------------------------------------- */
+
+static struct stream *get(struct http *h, const struct sp_rec_http *rec)
+{
+	struct stream *s = find(h, rec->conn);
+
+	if (s)
+		return s;
+	if (HASH_COUNT(h->by_id) >= SP_MAX_CONNS) { /* the head is the oldest */
+		h->over++;
+		give_up_all(h, h->by_id, rec->h.ns, "too many requests at once");
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->id = rec->conn;
+	s->pid = rec->h.pid;
+	s->probe = rec->h.probe;
+	HASH_ADD(hh, h->by_id, id, sizeof(s->id), s);
+	if (!s->hh.tbl) {
+		free(s);
+		return NULL;
+	}
+	return s;
+}
+
+static const struct sock_entry *entry_of(const struct http *h, uint16_t probe)
+{
+	int at;
+
+	if (!h->p->sockets || probe >= h->p->nprobes)
+		return NULL;
+	at = h->p->probes[probe].socket;
+	return at >= 0 && at < h->p->sockets->nentries ? &h->p->sockets->entry[at] : NULL;
+}
+
+/* text: "POST /abort_request" */
+static bool goes_to(const struct sp_rec_http *rec, const char *path)
+{
+	size_t len = rec->len < sizeof(rec->text) ? rec->len : sizeof(rec->text);
+	const char *at = memchr(rec->text, ' ', len);
+
+	if (!at || !path)
+		return false;
+	at++;
+	len -= (size_t)(at - rec->text);
+	return len == strlen(path) && !memcmp(at, path, len);
+}
+
+static void request(struct http *h, const struct sp_rec_http *rec)
+{
+	const struct sock_entry *e = entry_of(h, rec->h.probe);
+	struct stream *s = get(h, rec);
+
+	if (!s)
+		return;
+	in_drop(h, s); /* the end of the one before was lost */
+	s->receiving = true;
+	s->in.num = rec->req;
+	s->in.aborts = e && goes_to(rec, e->abort_path);
+}
+
+static void value(struct http *h, const struct sp_rec_http *rec)
+{
+	struct stream *s = find(h, rec->conn);
+	struct values *v;
+	int rc;
+
+	if (!s || !s->receiving || s->in.num != rec->req || rec->key >= SOCK_NKEYS)
+		return;
+	v = &s->in.key[rec->key];
+	h->held -= v->n;
+	rc = h->held < MAX_HELD ? values_take(v, rec, rec->key == SOCK_KEY_ROOM && h->p->room_u64)
+				: -1;
+	h->held += v->n;
+	if (rc < 0)
+		h->over++;
+}
+
+/* The rooms that came in, with what goes with each. NULL: none, or no memory. */
+static struct request *rooms_of(const struct coming *in)
+{
+	const struct values *rooms = &in->key[SOCK_KEY_ROOM];
+	uint32_t at_rid = 0, at_host = 0;
+	struct request *r;
+
+	if (!rooms->n)
+		return NULL;
+	r = calloc(1, sizeof(*r) + rooms->n * sizeof(r->rooms[0]));
+	if (!r)
+		return NULL;
+	r->num = in->num;
+	r->nrooms = rooms->n;
+	for (uint32_t i = 0; i < rooms->n; i++) {
+		uint16_t index = rooms->list ? rooms->v[i].index : UINT16_MAX;
+
+		snprintf(r->rooms[i].room, SP_ROOM_MAX, "%.63s", rooms->v[i].text);
+		snprintf(r->rooms[i].rid, SP_ROOM_MAX, "%.63s",
+			 values_at(&in->key[SOCK_KEY_RID], index, &at_rid));
+		snprintf(r->rooms[i].host, SP_ROOM_MAX, "%.63s",
+			 values_at(&in->key[SOCK_KEY_HOST], index, &at_host));
+	}
+	return r;
+}
+
+/* Abort every unanswered room of this process's requests that has the id. */
+static void abort_rid(struct http *h, const struct stream *by, const char *rid, uint64_t ns)
+{
+	for (const struct stream *s = h->by_id; s; s = s->hh.next) {
+		if (s->pid != by->pid)
+			continue;
+		for (const struct request *r = s->first; r; r = r->next)
+			for (uint32_t i = 0; i < r->nrooms; i++)
+				if (!strcmp(r->rooms[i].rid, rid))
+					say(h, s, &r->rooms[i], ROLE_ABORT, "", ns, 0,
+					    "by a request");
+	}
+}
+
+static void request_end(struct http *h, const struct sp_rec_http *rec, bool replies)
+{
+	struct stream *s = find(h, rec->conn);
+	struct request *r;
+
+	if (!s || !s->receiving || s->in.num != rec->req)
+		return;
+	r = rooms_of(&s->in);
+	for (uint32_t i = 0; s->in.aborts && !r && i < s->in.key[SOCK_KEY_RID].n; i++)
+		abort_rid(h, s, s->in.key[SOCK_KEY_RID].v[i].text, rec->h.ns);
+	if (r && s->in.over) { /* refused before it was complete: the server never took it */
+		free(r);
+		r = NULL;
+	}
+	if (r) {
+		r->code = s->in.code;
+		h->held += r->nrooms;
+		if (s->last)
+			s->last->next = r;
+		else
+			s->first = r;
+		s->last = r;
+		for (uint32_t i = 0; i < r->nrooms; i++)
+			arrive(h, s, &r->rooms[i], rec->h.ns, replies && r->nrooms == 1);
+		if (s->in.replied)
+			say_all(h, s, r, ROLE_REPLY, "first", rec->h.ns, r->code, "");
+	}
+	in_drop(h, s);
+	if (!s->first)
+		stream_drop(h, s);
+}
+
+/* ---- replies ------------------------------------------------------------------------------ */
+
+static void reply(struct http *h, const struct sp_rec_http *rec)
+{
+	bool end = rec->what == SP_HTTP_REPLY_END;
+	struct stream *s = find(h, rec->conn);
+
+	if (!s)
+		return;
+	while (s->first && s->first->num < rec->req)
+		give_up(h, s, rec->h.ns, "its reply was not seen");
+	if (s->first && s->first->num == rec->req) {
+		if (rec->code)
+			s->first->code = rec->code;
+		say_all(h, s, s->first, ROLE_REPLY, end ? "end" : "first", rec->h.ns,
+			s->first->code, "");
+		if (end)
+			first_drop(h, s);
+	} else if (s->receiving && s->in.num == rec->req) {
+		s->in.replied = true;
+		s->in.over |= end;
+		if (rec->code)
+			s->in.code = rec->code;
+	}
+	if (!s->first && !s->receiving)
+		stream_drop(h, s);
+}
+
+void http_record(struct http *h, const struct sp_rec_http *rec, bool replies)
+{
+	switch (rec->what) {
+	case SP_HTTP_REQUEST:
+		request(h, rec);
+		break;
+	case SP_HTTP_VALUE:
+		value(h, rec);
+		break;
+	case SP_HTTP_REQUEST_END:
+		request_end(h, rec, replies);
+		break;
+	case SP_HTTP_REPLY:
+	case SP_HTTP_REPLY_END:
+		reply(h, rec);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- ends --------------------------------------------------------------------------------- */
+
+void http_ended(struct http *h, uint64_t conn, uint64_t ns, bool replies)
+{
+	struct stream *s = find(h, conn);
+
+	if (!s)
+		return;
+	if (!replies) {
+		give_up_all(h, s, ns, "closed, and its reply may have passed unseen");
+		return;
+	}
+	while (s->first) {
+		say_all(h, s, s->first, ROLE_ABORT, "client-gone", ns, 0, "");
+		first_drop(h, s);
+	}
+	stream_drop(h, s);
+}
+
+void http_lost(struct http *h, uint64_t conn, uint64_t ns, const char *note)
+{
+	struct stream *s = find(h, conn);
+
+	if (s)
+		give_up_all(h, s, ns, note);
+}
+
+void http_process_gone(struct http *h, uint32_t pid, uint64_t ns)
+{
+	struct stream *s, *next;
+
+	HASH_ITER (hh, h->by_id, s, next)
+		if (s->pid == pid)
+			give_up_all(h, s, ns, "the process that answers has ended");
+}
+
+void http_stats(const struct http *h, struct collect_stats *st)
+{
+	st->sockets_over += h->over;
+}
+
+size_t http_held(const struct http *h)
+{
+	return h->held;
+}

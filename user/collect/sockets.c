@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+
+#include "collect/confirm.h"
+#include "collect/conns.h"
+#include "collect/http.h"
+
+struct sockets {
+	const struct profile *p;
+	struct sock_out out;
+	struct conns *conns;
+	struct http *http;
+	struct confirm *confirm;
+};
+
+static void on_told(void *ctx, const struct sp_event *ev, uint64_t conn, uint64_t ns)
+{
+	const struct sockets *s = ctx;
+
+	conns_told(s->conns, ev, conn, ns);
+}
+
+struct sockets *sockets_new(const struct profile *p, const struct collect_ops *ops, void *ops_ctx,
+			    sockets_emit emit, void *ctx)
+{
+	struct sockets *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->p = p;
+	s->out = (struct sock_out){.ops_ctx = ops_ctx, .emit = emit, .ctx = ctx};
+	if (ops)
+		s->out.ops = *ops;
+	s->conns = conns_new(p, &s->out);
+	s->http = http_new(p, &s->out);
+	s->confirm = confirm_new(p, &s->out, on_told, s);
+	if (!s->conns || !s->http || !s->confirm) {
+		sockets_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void sockets_free(struct sockets *s)
+{
+	if (!s)
+		return;
+	confirm_free(s->confirm);
+	http_free(s->http);
+	conns_free(s->conns);
+	free(s);
+}
+
+static void conn_record(struct sockets *s, const struct sp_rec_conn *rec)
+{
+	switch (rec->what) {
+	case SP_CONN_LOST:
+	case SP_CONN_UNREADABLE:
+		http_lost(s->http, rec->conn, rec->h.ns, conns_why(rec->why));
+		break;
+	case SP_CONN_CLOSED:
+	case SP_CONN_RESET:
+		http_ended(s->http, rec->conn, rec->h.ns,
+			   conns_follows(s->conns, rec->conn, SP_DIR_OUT));
+		break;
+	default:
+		break;
+	}
+	conns_record(s->conns, rec);
+}
+
+void sockets_record(struct sockets *s, const void *rec, size_t len)
+{
+	const struct sp_rec *h = rec;
+
+	if (len < sizeof(*h))
+		return;
+	if (h->type == SP_REC_CONN && len >= sizeof(struct sp_rec_conn)) {
+		conn_record(s, rec);
+	} else if (h->type == SP_REC_HTTP && len >= sizeof(struct sp_rec_http)) {
+		const struct sp_rec_http *http = rec;
+
+		http_record(s->http, http, conns_follows(s->conns, http->conn, SP_DIR_OUT));
+	}
+}
+
+void sockets_message(struct sockets *s, const struct sp_event *ev, uint64_t conn, bool sent)
+{
+	/* what the watched process says does not introduce the other side */
+	if (!sent)
+		conns_message(s->conns, ev, conn);
+	confirm_socket(s->confirm, ev, conn, sent);
+}
+
+bool sockets_native(struct sockets *s, const struct sp_event *ev)
+{
+	return confirm_native(s->confirm, ev);
+}
+
+void sockets_tick(struct sockets *s, uint64_t now_ns)
+{
+	confirm_tick(s->confirm, now_ns);
+	conns_tick(s->conns, now_ns);
+}
+
+void sockets_process_gone(struct sockets *s, uint32_t pid, uint64_t ns)
+{
+	confirm_process_gone(s->confirm, pid);
+	http_process_gone(s->http, pid, ns);
+	conns_process_gone(s->conns, pid);
+}
+
+void sockets_stats(const struct sockets *s, struct collect_stats *st)
+{
+	st->sockets_over = 0;
+	conns_stats(s->conns, st);
+	http_stats(s->http, st);
+	confirm_stats(s->confirm, st);
+}
