@@ -64,7 +64,7 @@ static int load(struct attach *a, struct sp_err *err)
 	if (rc)
 		return rc;
 	rc = bpfload_open(a->profile, &a->opts, &a->features, &a->bpf, err);
-	return rc ? rc : sockets_open(a, err);
+	return rc ? rc : socks_open(a, err);
 }
 
 /* Is there anything that needs it? */
@@ -123,7 +123,7 @@ void attach_close(struct attach *a)
 		}
 		free(w->lib);
 	}
-	sockets_close(a, &all);
+	socks_close(a, &all);
 	for (int i = 0; i < a->nwatched; i++)
 		watched_free(a->watched[i]);
 	links_close_all(&all);
@@ -173,7 +173,7 @@ static int add_watched(struct attach *a, pid_t pid, struct watched **out, struct
 		return rc;
 	}
 	w->born_ns = mono_ns();
-	sockets_adopt(a, w);
+	socks_adopt(a, w);
 	a->watched[a->nwatched++] = w;
 	*out = w;
 	return 0;
@@ -185,7 +185,7 @@ static void remove_watched(struct attach *a, struct watched *w)
 	bpfload_target(&a->bpf, (uint32_t)w->id.pid, false);
 	bpfload_forget_process(&a->bpf, (uint32_t)w->id.pid);
 	watched_drop_libs(w);
-	sockets_removed(a, w);
+	socks_removed(a, w);
 	for (int i = 0; i < a->nwatched; i++)
 		if (a->watched[i] == w) {
 			a->watched[i] = a->watched[--a->nwatched];
@@ -219,7 +219,7 @@ static int add_fail(int rc, pid_t pid, struct sp_err *err)
 /* For one target. */
 static int in_place(const struct attach *a, const struct watched *w)
 {
-	return watched_probes(w) + sockets_fronts(a, (uint32_t)w->id.pid);
+	return watched_probes(w) + socks_fronts(a, (uint32_t)w->id.pid);
 }
 
 int attach_add(struct attach *a, pid_t pid, struct sp_err *err)
@@ -241,7 +241,7 @@ int attach_add(struct attach *a, pid_t pid, struct sp_err *err)
 		return add_fail(rc, pid, err);
 	}
 	notify(a, NOTICE_ATTACHED, mono_ns(), w, 0);
-	sockets_added(a, w);
+	socks_added(a, w);
 	return in_place(a, w);
 }
 
@@ -351,7 +351,7 @@ void attach_tick(struct attach *a)
 	}
 	forget_threads(a, now);
 	adopt_strays(a, now);
-	sockets_tick(a, now);
+	socks_tick(a, now);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -422,7 +422,7 @@ int attach_targets(const struct attach *a)
 
 int attach_probes(const struct attach *a)
 {
-	int n = sockets_fronts(a, 0);
+	int n = socks_fronts(a, 0);
 
 	for (int i = 0; i < a->nwatched; i++)
 		n += watched_probes(a->watched[i]);

@@ -71,22 +71,26 @@ int attach_open(const struct profile *p, const struct attach_opts *o, attach_not
 		void *ctx, struct attach **out, struct sp_err *err);
 void attach_close(struct attach *a);
 /* Watch pid (a process, not a thread). Attaches what it can now. Returns the number of probes in
- * place (>= 0: 0 when nothing could be attached yet), or -errno: -ESRCH gone, -EPERM rights. */
+ * place, counted as by attach_probes (>= 0: 0 when nothing could be attached yet), or -errno:
+ * -ESRCH gone, -EPERM rights. */
 int attach_add(struct attach *a, pid_t pid, struct sp_err *err);
 /* Pick up libraries mapped since, children, exits. Call at least once a second. */
 void attach_tick(struct attach *a);
 /* Give it each FORK, EXEC, EXIT record; it reacts at once (a child is attached here). */
 void attach_record(struct attach *a, const struct sp_rec_hit *rec);
 int attach_targets(const struct attach *a); /* alive; fronts are not targets */
-/* The targets that a process's socket events belong to: itself, when it is one, else those whose
- * front it is; at most max. Their number. */
+/* The targets that a process's socket events belong to: itself, when it is one, and those whose
+ * front it is; at most max. Their number. Of a target that is a front too and has no uprobe in
+ * place (the root of a command that silentpin has started) they are only those. */
 int attach_owners(const struct attach *a, uint32_t pid, uint32_t *owners, int max);
 /* Are the sockets of this target itself (front false) or of a front of it (true) watched? */
 bool attach_sees_sockets(const struct attach *a, uint32_t pid, bool front);
 enum attach_sockets attach_sockets_used(const struct attach *a);
 /* Is this probe of the profile in place in pid? */
 bool attach_has(const struct attach *a, uint32_t pid, int probe);
-int attach_probes(const struct attach *a); /* in place now, over all targets */
+/* In place now, over all targets: uprobes, and one more for each process (a front too) whose
+ * sockets are watched. */
+int attach_probes(const struct attach *a);
 enum attach_backend attach_backend_used(const struct attach *a);
 
 /* For collect/: descriptors owned by attach. */
@@ -100,6 +104,8 @@ struct attach_row {
 	uint32_t pid;
 	const char *library, *file, *probe, *symbol; /* symbol: as found, "" when not */
 	bool ok, required, emulated; /* emulated: the kernel need not single-step it */
+	bool socket; /* a socket function of a libc (file), or (file "") an entry of `sockets:` in a
+			process (symbol) */
 	enum attach_backend backend;
 	char where[64];   /* "entry+4, push", "3 ret" */
 	char reason[160]; /* when not ok */

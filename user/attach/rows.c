@@ -72,7 +72,7 @@ void attach_rows(const struct attach *a, attach_row_fn fn, void *ctx)
 			}
 		if (!a->opts.no_uprobes)
 			rows_missing(a->profile, (uint32_t)w->id.pid, seen, fn, ctx);
-		sockets_rows(a, w, fn, ctx);
+		socks_rows(a, w, fn, ctx);
 	}
 }
 
@@ -116,7 +116,7 @@ int attach_dry_rows(const struct profile *p, pid_t pid, attach_row_fn fn, void *
 	}
 	if (!rc) {
 		rows_missing(p, (uint32_t)pid, seen, fn, ctx);
-		sockets_dry_rows(p, pid, &files, fn, ctx);
+		socks_dry_rows(p, pid, &files, fn, ctx);
 	}
 	maps_free(&files);
 	return rc;

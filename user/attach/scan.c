@@ -107,7 +107,7 @@ int watched_scan(struct attach *a, struct watched *w)
 	if (!rc && !target_alive(&w->id))
 		rc = -ESRCH;
 	if (!rc) {
-		sock_watch_set(a, w->id.pid, &w->sock, sockets_rules(a, w->id.pid));
+		sock_watch_set(a, w->id.pid, &w->sock, socks_rules(a, w->id.pid));
 		sock_watch_scan(a, w->id.pid, &w->sock, &files);
 	}
 	for (int i = 0; !rc && !a->opts.no_uprobes && i < files.n; i++) {

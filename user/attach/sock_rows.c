@@ -19,6 +19,7 @@ static void libc_rows(uint32_t pid, const struct plan *plan, const int *err,
 		const struct plan_probe *p = &plan->probe[i];
 		struct attach_row row = {
 			.pid = pid,
+			.socket = true,
 			.library = LIBRARY,
 			.file = plan->path,
 			.probe = p->symbol,
@@ -45,6 +46,7 @@ static void entry_row(const struct profile *p, int entry, uint32_t pid, uint32_t
 	char symbol[48];
 	struct attach_row row = {
 		.pid = pid,
+		.socket = true,
 		.library = LIBRARY,
 		.file = "",
 		.probe = p->probes[p->sockets->entry[entry].probe].name,
@@ -68,7 +70,7 @@ static const char *why_not(const struct sock_watch *sw)
 	return sw->in_place ? "" : sw->why[0] ? sw->why : "not yet in place";
 }
 
-void sockets_rows(const struct attach *a, const struct watched *w, attach_row_fn fn, void *ctx)
+void socks_rows(const struct attach *a, const struct watched *w, attach_row_fn fn, void *ctx)
 {
 	uint32_t pid = (uint32_t)w->id.pid;
 	const char *how = attach_sockets_name(a->how);
@@ -91,7 +93,7 @@ void sockets_rows(const struct attach *a, const struct watched *w, attach_row_fn
 				if (f->owner[o].pid != pid || !(f->owner[o].rules & 1u << i))
 					continue;
 				entry_row(a->profile, i, pid, (uint32_t)f->id.pid, how,
-					  why_not(sockets_of(a, f)), fn, ctx);
+					  why_not(socks_of(a, f)), fn, ctx);
 				n++;
 			}
 		}
@@ -137,8 +139,8 @@ static bool is_me(void *ctx, pid_t pid)
 	return pid == getpid();
 }
 
-void sockets_dry_rows(const struct profile *p, pid_t pid, const struct map_files *files,
-		      attach_row_fn fn, void *ctx)
+void socks_dry_rows(const struct profile *p, pid_t pid, const struct map_files *files,
+		    attach_row_fn fn, void *ctx)
 {
 	char own[200], why[200];
 

@@ -23,7 +23,7 @@ const char *attach_sockets_name(enum attach_sockets s)
 	return s <= SOCKETS_TCP ? names[s] : "?";
 }
 
-int sockets_open(struct attach *a, struct sp_err *err)
+int socks_open(struct attach *a, struct sp_err *err)
 {
 	int rc;
 
@@ -50,7 +50,7 @@ static void close_links(struct sock_watch *sw, struct links *all)
 	free(sw->lib);
 }
 
-void sockets_close(struct attach *a, struct links *all)
+void socks_close(struct attach *a, struct links *all)
 {
 	for (int i = 0; i < a->nwatched; i++)
 		close_links(&a->watched[i]->sock, all);
@@ -76,7 +76,7 @@ static struct front *find_front(const struct attach *a, uint32_t pid)
 	return NULL;
 }
 
-const struct sock_watch *sockets_of(const struct attach *a, const struct front *f)
+const struct sock_watch *socks_of(const struct attach *a, const struct front *f)
 {
 	const struct watched *w = watched_find(a, (uint32_t)f->id.pid);
 
@@ -100,7 +100,7 @@ static uint32_t front_rules(const struct front *f)
 	return rules;
 }
 
-uint32_t sockets_rules(const struct attach *a, pid_t pid)
+uint32_t socks_rules(const struct attach *a, pid_t pid)
 {
 	const struct profile_sockets *s = a->profile->sockets;
 	uint32_t rules = a->how ? front_rules(find_front(a, (uint32_t)pid)) : 0;
@@ -171,7 +171,7 @@ static void watch_front(struct attach *a, pid_t pid, uint32_t target, uint32_t r
 		return;
 	}
 	if (w) {
-		sock_watch_set(a, pid, &w->sock, sockets_rules(a, pid));
+		sock_watch_set(a, pid, &w->sock, socks_rules(a, pid));
 		return;
 	}
 	sock_watch_set(a, pid, &f->sock, front_rules(f));
@@ -256,7 +256,7 @@ static void say_fronts(const struct attach *a)
 {
 	for (int i = 0; i < a->nfronts; i++) {
 		const struct front *f = a->front[i];
-		const struct sock_watch *sw = sockets_of(a, f);
+		const struct sock_watch *sw = socks_of(a, f);
 
 		for (int k = 0; k < f->nowners && sw->in_place; k++) {
 			if (!f->owner[k].said)
@@ -316,7 +316,7 @@ static void look_for_uring(const struct attach *a, struct sock_watch *sw, uint32
 
 /* ---- the course of things -------------------------------------------------------------------- */
 
-void sockets_adopt(struct attach *a, struct watched *w)
+void socks_adopt(struct attach *a, struct watched *w)
 {
 	struct front *f = find_front(a, (uint32_t)w->id.pid);
 
@@ -328,7 +328,7 @@ void sockets_adopt(struct attach *a, struct watched *w)
 	drop_front(a, f);
 }
 
-void sockets_added(struct attach *a, struct watched *w)
+void socks_added(struct attach *a, struct watched *w)
 {
 	if (!a->how)
 		return;
@@ -340,7 +340,7 @@ void sockets_added(struct attach *a, struct watched *w)
 		look_for_uring(a, &a->front[i]->sock, (uint32_t)a->front[i]->id.pid);
 }
 
-void sockets_removed(struct attach *a, struct watched *w)
+void socks_removed(struct attach *a, struct watched *w)
 {
 	uint32_t pid = (uint32_t)w->id.pid;
 	struct front *own = find_front(a, pid);
@@ -366,7 +366,7 @@ static void tick_target(struct attach *a, struct watched *w, bool uring, uint64_
 {
 	if (w->borrowed)
 		return;
-	sock_watch_set(a, w->id.pid, &w->sock, sockets_rules(a, w->id.pid));
+	sock_watch_set(a, w->id.pid, &w->sock, socks_rules(a, w->id.pid));
 	if (!w->sock.in_place)
 		sock_watch_scan(a, w->id.pid, &w->sock, NULL);
 	look_for_fronts(a, w);
@@ -376,7 +376,7 @@ static void tick_target(struct attach *a, struct watched *w, bool uring, uint64_
 		look_for_uring(a, &w->sock, (uint32_t)w->id.pid);
 }
 
-void sockets_tick(struct attach *a, uint64_t now)
+void socks_tick(struct attach *a, uint64_t now)
 {
 	uint64_t took;
 	bool uring = now >= a->uring_ns;
@@ -424,7 +424,7 @@ static bool front_sees(const struct attach *a, uint32_t pid, uint32_t rules)
 	for (int i = 0; i < a->nfronts; i++) {
 		const struct front_owner *o = owner_of(a->front[i], pid);
 
-		if (o && o->rules & rules && sockets_of(a, a->front[i])->in_place)
+		if (o && o->rules & rules && socks_of(a, a->front[i])->in_place)
 			return true;
 	}
 	return false;
@@ -444,7 +444,7 @@ enum attach_sockets attach_sockets_used(const struct attach *a)
 	return a->how;
 }
 
-int sockets_fronts(const struct attach *a, uint32_t pid)
+int socks_fronts(const struct attach *a, uint32_t pid)
 {
 	int n = 0;
 

@@ -188,6 +188,17 @@ struct rows {
 	char file[PATH_MAX]; /* whose rows are being printed */
 };
 
+/* A libc has many functions: those in which all is well are not named. They are in any process, and
+ * no reason to call one a server. */
+static void print_socket(const struct attach_row *row)
+{
+	if (!row->ok)
+		say(row->required ? BAD : NOTICE, "sockets: %s: %s%s", row->probe, row->reason,
+		    row->required ? "" : " (not required)");
+	else if (!row->file[0])
+		say(FINE, "sockets: %s: %s, through %s", row->probe, row->symbol, row->where);
+}
+
 static void print_row(void *ctx, const struct attach_row *row)
 {
 	struct rows *r = ctx;
@@ -196,6 +207,10 @@ static void print_row(void *ctx, const struct attach_row *row)
 	if (row->file[0] && strcmp(row->file, r->file) != 0) {
 		snprintf(r->file, sizeof(r->file), "%s", row->file);
 		say(FINE, "library %s: %s", row->library, row->file);
+	}
+	if (row->socket) {
+		print_socket(row);
+		return;
 	}
 	if (row->ok)
 		say(FINE, "probe %s: %.60s at %s%s", row->probe, row->symbol, row->where,
