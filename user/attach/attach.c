@@ -25,7 +25,8 @@ static void notify(const struct attach *a, enum attach_what what, uint64_t ns,
 		.ns = ns,
 		.pid = (uint32_t)w->id.pid,
 		.ppid = ppid,
-		.n = watched_probes(w),
+		/* the sockets of a helper that it has forked are watched, but nothing to tell of */
+		.n = what != NOTICE_FORK || socks_is_server(a, w) ? watched_probes(w) : 0,
 	};
 
 	if (target_cmdline(w->id.pid, n.text, sizeof(n.text)))

@@ -194,9 +194,7 @@ static bool no_front(void *ctx, pid_t pid)
 	return pid == getpid() || (w && (!f->targets_too || watched_uprobes(w)));
 }
 
-/* May requests be its own? Not those of each helper that a scheduler forks: with two owners of a
- * front, neither can be said to own a request. */
-static bool is_server(const struct attach *a, const struct watched *w)
+bool socks_is_server(const struct attach *a, const struct watched *w)
 {
 	const struct sock_process match = {.is = SOCK_IS_SELF,
 					   .cmdline = a->profile->match_cmdline};
@@ -212,7 +210,7 @@ static void look_for_fronts(struct attach *a, const struct watched *w)
 {
 	const struct profile_sockets *s = a->profile->sockets;
 
-	for (int i = 0; i < s->nentries && is_server(a, w); i++) {
+	for (int i = 0; i < s->nentries && socks_is_server(a, w); i++) {
 		struct sock_process want = s->entry[i].process;
 		struct finder f = {.a = a};
 		pid_t pid[FRONTS_MAX];
@@ -270,7 +268,8 @@ static void say_target(const struct attach *a, struct watched *w)
 {
 	uint32_t pid = (uint32_t)w->id.pid;
 
-	if (w->sock.in_place && !w->sock.said && w->sock.rules & ~front_rules(find_front(a, pid))) {
+	if (w->sock.in_place && !w->sock.said && socks_is_server(a, w) &&
+	    w->sock.rules & ~front_rules(find_front(a, pid))) {
 		w->sock.said = true;
 		say_seen(a, &w->sock, pid, pid);
 	}
@@ -283,7 +282,7 @@ static void say_lonely(const struct attach *a, struct watched *w, uint64_t now)
 	uint32_t pid = (uint32_t)w->id.pid, has = w->sock.rules | w->lonely;
 	struct attach_notice n = {.what = NOTICE_SOCKETS_NO, .ns = now, .pid = pid};
 
-	if (now - w->born_ns < LONELY || find_front(a, pid) || !is_server(a, w))
+	if (now - w->born_ns < LONELY || find_front(a, pid) || !socks_is_server(a, w))
 		return;
 	for (int i = 0; i < a->nfronts; i++) {
 		const struct front_owner *o = owner_of(a->front[i], pid);

@@ -10,6 +10,9 @@ int socks_open(struct attach *a, struct sp_err *err);
 void socks_close(struct attach *a, struct links *all);
 /* Which entries of the profile hold in a target, for itself or as a front of others. */
 uint32_t socks_rules(const struct attach *a, pid_t pid);
+/* May requests be its own? Not those of each helper that a scheduler forks: with two owners of a
+ * front, neither can be said to own a request. */
+bool socks_is_server(const struct attach *a, const struct watched *w);
 /* A process becomes a target: it may have been a front. Nothing is linked yet. */
 void socks_adopt(struct attach *a, struct watched *w);
 /* Its own sockets are linked: its fronts, and what is to be said. */
