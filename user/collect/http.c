@@ -16,6 +16,7 @@
 struct coming {
 	uint32_t num;
 	bool aborts; /* it goes to the path that aborts */
+	bool cut;    /* a value is missing: one too many */
 	bool replied, over;
 	uint16_t code;
 	struct values key[SOCK_NKEYS];
@@ -245,8 +246,18 @@ static void value(struct http *h, const struct sp_rec_http *rec)
 	rc = h->held < MAX_HELD ? values_take(v, rec, rec->key == SOCK_KEY_ROOM && h->p->room_u64)
 				: -1;
 	h->held += v->n;
-	if (rc < 0)
+	if (rc < 0) {
 		h->over++;
+		s->in.cut = true;
+	}
+}
+
+/* With several rooms the one reply comes when the last is done: it is no room's own. */
+static bool is_single(const struct coming *in)
+{
+	const struct values *rooms = &in->key[SOCK_KEY_ROOM];
+
+	return rooms->n == 1 && !in->cut && (!rooms->list || !rooms->v[0].index);
 }
 
 /* The rooms that came in, with what goes with each. NULL: none, or no memory. */
@@ -312,7 +323,7 @@ static void request_end(struct http *h, const struct sp_rec_http *rec, bool repl
 			s->first = r;
 		s->last = r;
 		for (uint32_t i = 0; i < r->nrooms; i++)
-			arrive(h, s, &r->rooms[i], rec->h.ns, replies && r->nrooms == 1);
+			arrive(h, s, &r->rooms[i], rec->h.ns, replies && is_single(&s->in));
 		if (s->in.replied)
 			say_all(h, s, r, ROLE_REPLY, "first", rec->h.ns, r->code, "");
 	}
