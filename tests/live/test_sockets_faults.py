@@ -201,6 +201,7 @@ class Ends(FaultCase):
             two, again = self.opened(target)
             data = data_of(self.truth.metadata())
             two.sendall(data)
+            two.shutdown(socket.SHUT_WR)
             one.sendall(data_of(Truth(38).metadata())[:10])
             one.close()
             target.do("join", reader)
