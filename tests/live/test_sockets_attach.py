@@ -10,9 +10,9 @@ import subprocess
 import time
 import unittest
 
-import raw_zmtp
 import sp
 from sock_case import LONG, PEERS, PROFILE_IN, Peer, SockCase, SockWatch, Truth, said
+import raw_zmtp
 
 ATTACHES = 1000 if LONG else 200
 TARGETS = 5

@@ -6,9 +6,9 @@ import socket
 import struct
 import unittest
 
-import raw_zmtp
 import sp
 from sock_case import PROFILE_ALL, PROFILE_IN, PROFILE_OUT, Peer, SockCase, SockWatch, Truth
+import raw_zmtp
 
 TRAP = 40  # messages whose loss a decoder out of step would show
 

@@ -9,8 +9,8 @@ import subprocess
 import unittest
 
 import sp
-from http_client import Client, body, request
 from sock_case import PROFILE_ALL, Peer, SockCase, SockWatch, Truth
+from http_client import Client, body, request
 from test_sockets_http import heard
 from test_sockets_zmtp import Pushers
 

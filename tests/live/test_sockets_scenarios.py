@@ -4,12 +4,12 @@ true; what sockets alone can know is told; what is healthy gives no alert. And s
 call, for the causes that the node does not hold still for."""
 import unittest
 
-import raw_zmtp
 import sp
-from http_client import Client, body, request
-from node import Node
 from scenario_case import DEADLINES, ScenarioCase, Together, scenarios, wait_deadlines
+from node import Node
 from sock_case import PROFILE_ALL, Peer, SockCase, SockWatch, Truth
+import raw_zmtp
+from http_client import Client, body, request
 
 # Why /state says that a room is held -> what sockets alone may be sure of. Most of what goes wrong inside the
 # server shows only in that its client is not answered.

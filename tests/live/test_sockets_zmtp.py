@@ -7,9 +7,9 @@ import unittest
 
 import zmq
 
-import raw_zmtp
 import sp
 from sock_case import (LONG, PROFILE_IN, PROFILE_OUT, Peer, SockCase, SockWatch, Truth, profile_in)
+import raw_zmtp
 
 READS = ("read", "recv", "recvfrom", "readv", "recvmsg", "recvmmsg", "waitall")
 WRITES = ("write", "send", "sendto", "writev", "sendmsg", "sendmmsg")
