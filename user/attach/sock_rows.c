@@ -121,7 +121,7 @@ static void dry_libcs(pid_t pid, const struct map_files *files, char *why, size_
 		fd = maps_open(pid, &files->file[i], unread, sizeof(unread));
 		if (sock_plan_make(&files->file[i], fd, unread, &plan))
 			continue;
-		found = true;
+		found |= plan->nprobe > 0;
 		if (!sock_plan_good(plan, NULL, BACKEND_NONE, bad, sizeof(bad)))
 			snprintf(why, len, "%s", bad);
 		if (fn)

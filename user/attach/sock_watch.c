@@ -126,6 +126,8 @@ static void link_libcs(struct attach *a, pid_t pid, struct sock_watch *sw,
 			continue;
 		plan = libc_plan(a, pid, &files->file[i]);
 		snprintf(why, sizeof(why), "out of memory");
+		if (plan && !plan->nprobe)
+			continue; /* libpthread, a stub since glibc 2.34 */
 		if (!plan || add_libc(a, pid, sw, plan, why, sizeof(why))) {
 			refuse(a, pid, sw, why);
 			return;
