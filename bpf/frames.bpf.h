@@ -35,24 +35,20 @@ static __always_inline long sp_arg(const struct sp_probe *p, __u32 i, const stru
 /* What a first frame is. */
 enum { SP_IS_DIGITS = 1, SP_IS_HEAD = 2 };
 
-/* Is a first frame 1 to 20 digits, does it fit a head? The head's copy bits to *copy. */
-__noinline int sp_head_match(const struct sp_probe *p, const struct sp_bytes *z, __u64 *copy)
+/* Is a first frame 1 to 20 digits, does it fit a head? The head's copy bits to *copy. t: the frame
+ * as a literal, zeros behind it. */
+static __always_inline int sp_head_of(const struct sp_probe *p, const struct sp_head *t,
+				      __u64 *copy)
 {
-	struct sp_head t = {.kind = SP_HEAD_LITERAL};
-	const sp_word *a = (const sp_word *)&t;
+	const sp_word *a = (const sp_word *)t;
 	int is = 0;
 
-	if (!p || !z || !copy || z->size > SP_HEAD_LEN)
-		return 0;
-	t.len = z->size;
-	if (bpf_probe_read_user(t.lit, t.len & 31, (void *)z->data))
-		return 0;
-	if (t.len >= 1 && t.len <= SP_DIGITS_MAX) {
+	if (t->len >= 1 && t->len <= SP_DIGITS_MAX) {
 		__u64 bad = 0;
 
 		/* by the sign of differences: a branch would double the verifier's work */
 		for (__u64 i = 0; i < SP_DIGITS_MAX; i++)
-			bad |= (9 - (__u64)(__u8)(t.lit[i] - '0')) & (i - t.len);
+			bad |= (9 - (__u64)(__u8)(t->lit[i] - '0')) & (i - t->len);
 		is = bad >> 63 ? 0 : SP_IS_DIGITS;
 	}
 	for (int i = 0; i < SP_MAX_HEADS; i++) {
@@ -72,6 +68,18 @@ __noinline int sp_head_match(const struct sp_probe *p, const struct sp_bytes *z,
 		}
 	}
 	return is;
+}
+
+__noinline int sp_head_match(const struct sp_probe *p, const struct sp_bytes *z, __u64 *copy)
+{
+	struct sp_head t = {.kind = SP_HEAD_LITERAL};
+
+	if (!p || !z || !copy || z->size > SP_HEAD_LEN)
+		return 0;
+	t.len = z->size;
+	if (bpf_probe_read_user(t.lit, t.len & 31, (void *)z->data))
+		return 0;
+	return sp_head_of(p, &t, copy);
 }
 
 /* Advance the thread's place in its message by this frame. True: the frame is wanted. */

@@ -23,6 +23,14 @@ static __always_inline __u32 sp_pid_of(struct task_struct *task)
 	return 0;
 }
 
+/* The number of a task's process, as silentpin sees it. */
+static __always_inline __u32 sp_pid_of_task(struct task_struct *task)
+{
+	if (!sp_pidns_ino)
+		return BPF_CORE_READ(task, tgid);
+	return sp_pid_of(BPF_CORE_READ(task, group_leader));
+}
+
 static __always_inline __u64 sp_pid_tgid(void)
 {
 	struct bpf_pidns_info ids = {};

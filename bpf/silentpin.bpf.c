@@ -6,6 +6,7 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
 
 #include "sp_shared.h"
 #include "maps.bpf.h"
@@ -16,6 +17,23 @@
 #include "polls.bpf.h"
 #include "emit.bpf.h"
 #include "process.bpf.h"
+
+#define SP_STEP_FN __noinline
+#include "sp_zmtp_step.h"
+#include "sp_http_step.h"
+#include "sock_maps.bpf.h"
+#include "sock_find.bpf.h"
+#include "sock_emit.bpf.h"
+#include "sock_zmtp.bpf.h"
+#include "sock_http.bpf.h"
+#include "sock_read.bpf.h"
+#include "sock_conn.bpf.h"
+#include "sock_data.bpf.h"
+#include "sock_calls.bpf.h"
+#include "sock_libc.bpf.h"
+#include "sock_sys.bpf.h"
+#include "sock_state.bpf.h"
+#include "sock_iter.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

@@ -25,6 +25,7 @@ typedef _Bool bool;
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_QUEUE = 22,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
@@ -52,7 +53,10 @@ struct bpf_raw_tracepoint_args {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long r9, r8, ax, cx, dx, si, di, ip, sp;
+	unsigned long r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
+};
+struct thread_info {
+	__u32 status;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {
@@ -63,6 +67,11 @@ struct user_pt_regs {
 };
 struct pt_regs {
 	struct user_pt_regs user_regs;
+	__u64 orig_x0;
+	__s32 syscallno;
+};
+struct thread_info {
+	unsigned long flags;
 };
 #else
 #error "no register layout for this architecture"
@@ -96,7 +105,97 @@ struct signal_struct {
 
 struct mm_struct;
 
+/* ---- sockets ---- */
+typedef struct {
+	__s64 counter;
+} atomic64_t;
+
+typedef struct {
+	atomic64_t refcnt;
+} file_ref_t;
+
+struct inode {
+	unsigned short i_mode;
+	unsigned long i_ino;
+};
+
+/* f_ref: from 6.13; f_count before. */
+struct file {
+	atomic64_t f_count;
+	file_ref_t f_ref;
+	struct inode *f_inode;
+	void *private_data;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct in6_addr {
+	union {
+		__u8 u6_addr8[16];
+	} in6_u;
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	__u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sk_buff_head {
+	__u32 qlen;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	struct sk_buff_head sk_receive_queue;
+	int sk_err;
+	__u16 sk_protocol;
+	__u8 sk_shutdown;
+};
+
+struct socket {
+	short type;
+	struct file *file;
+	struct sock *sk;
+};
+
+struct inet_connection_sock {
+	struct {
+		__u32 lrcvtime;
+	} icsk_ack;
+};
+
+struct tcp_sock {
+	__u32 rcv_nxt;
+	__u32 copied_seq;
+	__u32 snd_una;
+	__u32 write_seq;
+	__u32 lsndtime;
+	__u64 bytes_received;
+	__u64 bytes_acked;
+};
+
+struct bpf_iter__task_file {
+	struct task_struct *task;
+	__u32 fd;
+	struct file *file;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
+	struct files_struct *files;
 	int pid;
 	int tgid;
 	struct mm_struct *mm;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "attach/bpfload.h"
+#include "attach/bpfload_sock.h"
 #include "attach/features.h"
 #include "attach/kbtf.h"
 #include "silentpin.skel.h"
@@ -49,7 +50,7 @@ static int no_backend(enum attach_backend force, const struct attach_features *f
 
 static int configure(struct silentpin_bpf *skel, const struct profile *p,
 		     const struct attach_opts *o, const struct attach_features *f,
-		     enum attach_backend backend)
+		     enum attach_backend backend, const struct sock_load *sock)
 {
 	uint64_t dev, ino;
 	int err;
@@ -72,7 +73,7 @@ static int configure(struct silentpin_bpf *skel, const struct profile *p,
 				       o->ring_bytes ? o->ring_bytes : RING_BYTES);
 	if (backend == BACKEND_MULTI)
 		bpf_program__set_expected_attach_type(skel->progs.hit, SP_BPF_TRACE_UPROBE_MULTI);
-	return err;
+	return err ? err : sock_configure(skel, sock, p, backend);
 }
 
 /* The first alternative that produces an argument. */
@@ -138,7 +139,8 @@ static struct silentpin_bpf *open_object(int types)
 /* The largest maps, which the kernel takes 4 ms to clear. */
 struct big_maps {
 	uint32_t ring_bytes;
-	int ring, polls;
+	bool conns_too;
+	int ring, polls, conns;
 };
 
 static void *make_big_maps(void *arg)
@@ -148,6 +150,8 @@ static void *make_big_maps(void *arg)
 	m->ring = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "sp_ring", 0, 0, m->ring_bytes, NULL);
 	m->polls = bpf_map_create(BPF_MAP_TYPE_HASH, "sp_polls", sizeof(struct sp_poll_key),
 				  sizeof(struct sp_poll), SP_MAX_POLLS, NULL);
+	if (m->conns_too)
+		m->conns = sock_make_conns();
 	return NULL;
 }
 
@@ -166,21 +170,25 @@ static void use_map(struct bpf_map *map, int fd)
 static int prepare(struct bpfload *b, const struct profile *p, const struct attach_opts *o,
 		   const struct attach_features *f, enum attach_backend backend, int *types)
 {
-	struct big_maps big = {o->ring_bytes ? o->ring_bytes : RING_BYTES, -1, -1};
+	struct sock_load sock = {.how = sock_how(p, o)};
+	struct big_maps big = {o->ring_bytes ? o->ring_bytes : RING_BYTES, sock.how, -1, -1, -1};
 	pthread_t thread;
 	bool threaded = !pthread_create(&thread, NULL, make_big_maps, &big);
 	size_t len;
 	const void *elf = silentpin_bpf__elf_bytes(&len);
 	int rc = -ENOMEM;
 
-	*types = kbtf_open(elf, len);
+	*types = kbtf_open(elf, len, sock.func, sock_wants(&sock));
+	sock_handler();
 	b->skel = open_object(*types);
+	b->how = sock.how;
 	if (b->skel)
-		rc = configure(b->skel, p, o, f, backend);
+		rc = configure(b->skel, p, o, f, backend, &sock);
 	if (threaded)
 		pthread_join(thread, NULL);
 	use_map(b->skel ? b->skel->maps.sp_ring : NULL, big.ring);
 	use_map(b->skel ? b->skel->maps.sp_polls : NULL, big.polls);
+	use_map(b->skel ? b->skel->maps.sp_conns : NULL, big.conns);
 	return rc;
 }
 
@@ -195,6 +203,8 @@ static int load(struct bpfload *b, const struct profile *p, const struct attach_
 		rc = silentpin_bpf__load(b->skel);
 	if (!rc)
 		rc = fill_probes(b->skel, p);
+	if (!rc)
+		rc = sock_fill(b->skel, b->how, p);
 	if (!rc)
 		rc = attach_process(b->skel);
 	if (rc)
@@ -342,29 +352,4 @@ void bpfload_forget_threads(const struct bpfload *b, const uint32_t *tid, int n)
 		if (among(key.tid, tid, n))
 			bpf_map_delete_elem(fd, &key);
 	}
-}
-
-int bpfload_sock_proc(const struct bpfload *b, uint32_t pid, uint32_t rules)
-{
-	return 0;
-}
-
-int bpfload_sock_scan(const struct bpfload *b, uint32_t pid)
-{
-	return -EOPNOTSUPP;
-}
-
-int bpfload_prog_sock_libc(const struct bpfload *b)
-{
-	return -1;
-}
-
-enum attach_sockets bpfload_sock_how(const struct bpfload *b)
-{
-	return SOCKETS_NONE;
-}
-
-int bpfload_sock_attach(struct bpfload *b, enum attach_sockets how)
-{
-	return 0;
 }

@@ -11,6 +11,7 @@ struct bpfload {
 	struct silentpin_bpf *skel;
 	struct uprobe_progs progs;
 	bool seq;
+	enum attach_sockets how; /* what of the sockets' programs is loaded */
 };
 
 /* f: features_basic() has been called; the uprobe kinds are tried here, as o->force says. */

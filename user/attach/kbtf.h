@@ -9,6 +9,7 @@
 
 #include <bpf/btf.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * All structs of local that the kernel (raw BTF: data, len) has too, with those of their members
@@ -16,8 +17,14 @@
  * damaged, or of a kind not known here; whoever asks then lets libbpf do it alone.
  */
 int kbtf_cut(const void *data, size_t len, const struct btf *local, struct btf **out);
-/* The same from the running kernel for the BPF object in elf, as a file: a descriptor of a memfd.
- */
-int kbtf_open(const void *elf, size_t elf_len);
+/* A function of the kernel by its name: what a program is attached to. id: 0 when there is none. */
+struct kbtf_func {
+	const char *name;
+	uint32_t id;
+};
+int kbtf_funcs(const void *data, size_t len, struct kbtf_func *func, int n);
+/* Both from the running kernel, for the BPF object in elf. The types as a file: a descriptor of a
+ * memfd. */
+int kbtf_open(const void *elf, size_t elf_len, struct kbtf_func *func, int n);
 
 #endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Sockets: connections, from their first sight to their end. */
+#ifndef SP_SOCK_CONN_BPF_H
+#define SP_SOCK_CONN_BPF_H
+
+static __always_inline bool sp_in_range(__u16 port, __u16 lo, __u16 hi)
+{
+	return port >= lo && port <= hi;
+}
+
+/* The rules that may apply to the connection, of those that hold in the process: c->cand. */
+__noinline int sp_conn_rules(struct sp_conn *c, __u32 rules)
+{
+	if (!c)
+		return 0;
+	for (__u32 i = 0; i < SP_MAX_SOCK_RULES; i++) {
+		const struct sp_sock_rule *r;
+		__u32 idx = i;
+
+		if (!(rules >> i & 1))
+			continue;
+		r = bpf_map_lookup_elem(&sp_sock_rules, &idx);
+		if (!r || !r->decode)
+			continue;
+		if (r->listen_hi && (c->side == SP_SIDE_CONNECT || c->family == SP_AF_UNIX ||
+				     !sp_in_range(c->lport, r->listen_lo, r->listen_hi)))
+			continue;
+		if (r->peer_hi &&
+		    (c->family == SP_AF_UNIX || !sp_in_range(c->rport, r->peer_lo, r->peer_hi)))
+			continue;
+		if (r->decode == SP_DEC_HTTP && c->side == SP_SIDE_CONNECT)
+			continue;
+		c->cand |= 1u << i;
+		c->port |= r->listen_hi || r->peer_hi;
+	}
+	if (!c->cand)
+		c->kind = SP_KIND_IGNORE;
+	return 0;
+}
+
+/* Remove what ended long enough ago. */
+static __always_inline void sp_conn_sweep(void)
+{
+	struct sp_ended e = {};
+	struct sp_conn *c;
+
+	if (bpf_map_pop_elem(&sp_ended, &e))
+		return;
+	if (bpf_ktime_get_ns() - e.ns < SP_ENDED_NS) {
+		bpf_map_push_elem(&sp_ended, &e, 0);
+		return;
+	}
+	c = bpf_map_lookup_elem(&sp_conns, &e.sk);
+	if (c && c->ended && c->ino == e.ino)
+		bpf_map_delete_elem(&sp_conns, &e.sk);
+}
+
+/* A number that no other connection has. */
+static __always_inline __u64 sp_conn_id(__u64 ino)
+{
+	if (sp_have_seq)
+		return __sync_fetch_and_add(&sp_conn_ids, 1) + 1;
+	return ino << 40 | (bpf_ktime_get_ns() >> 10 & 0xffffffffffull) | 1;
+}
+
+/* The connection is over: what is what, of SP_CONN_CLOSED and RESET. */
+__noinline int sp_conn_end(struct sp_conn *c, __u64 sk, __u64 pid_tgid, __u32 what)
+{
+	struct sp_ended e = {.sk = sk};
+
+	if (!c || c->ended)
+		return 0;
+	c->ended = 1;
+	if (c->kind == SP_KIND_HTTP && c->dir[SP_DIR_OUT].is == SP_DIR_FOLLOW &&
+	    what == SP_CONN_CLOSED && sp_http_eof(&c->dir[SP_DIR_OUT].h) == SP_HTTP_DID_END)
+		sp_http_emit(c, &c->dir[SP_DIR_OUT].h, pid_tgid, SP_HTTP_REPLY_END, c->replies);
+	sp_conn_tell(c, pid_tgid, SP_CONN_CODE(what, 0, 0), 0);
+	e.ino = c->ino;
+	e.ns = bpf_ktime_get_ns();
+	bpf_map_push_elem(&sp_ended, &e, 0);
+	return 0;
+}
+
+static __always_inline void sp_conn_eof(struct sp_conn *c, __u64 pid_tgid)
+{
+	if (c->eof)
+		return;
+	c->eof = 1;
+	sp_conn_tell(c, pid_tgid, SP_CONN_CODE(SP_CONN_EOF, 0, SP_DIR_IN), 0);
+}
+
+/* Enter a socket. side and fd: sp_side, fd << 8. */
+__noinline int sp_conn_new(const struct sp_sk *s, __u64 pid_tgid, __u32 rules, __u64 side_fd)
+{
+	struct sp_conn *c, *none;
+	__u32 zero = 0;
+	struct sock *sk;
+	__u16 family;
+	__u64 key;
+
+	if (!s)
+		return 0;
+	key = s->sk;
+	sk = (struct sock *)key;
+	family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	if (family != SP_AF_UNIX && ((family != SP_AF_INET && family != SP_AF_INET6) ||
+				     BPF_CORE_READ(sk, sk_protocol) != SP_IPPROTO_TCP ||
+				     BPF_CORE_READ(sk, __sk_common.skc_state) == SP_TCP_CLOSE))
+		return 0;
+	c = bpf_map_lookup_elem(&sp_conns, &key);
+	if (c) /* it was closed unseen */
+		sp_conn_end(c, key, pid_tgid, SP_CONN_CLOSED);
+	sp_conn_sweep();
+	sp_conn_sweep();
+	none = bpf_map_lookup_elem(&sp_conn_none, &zero);
+	if (!none || bpf_map_update_elem(&sp_conns, &key, none, BPF_ANY)) {
+		sp_count(SP_C_CONN_FULL);
+		return 0;
+	}
+	c = bpf_map_lookup_elem(&sp_conns, &key);
+	if (!c)
+		return 0;
+	c->id = sp_conn_id(s->ino);
+	c->ino = s->ino;
+	c->pid = pid_tgid >> 32;
+	c->fd = side_fd >> 8;
+	c->side = side_fd;
+	c->begun = c->side != SP_SIDE_UNKNOWN;
+	c->rule = 0xff;
+	c->family = family;
+	sp_sock_names(sk, c);
+	sp_conn_rules(c, rules);
+	return 0;
+}
+
+/* The connection of a socket, entered when it is new. */
+static __always_inline struct sp_conn *sp_conn_get(const struct sp_sk *s, __u64 pid_tgid,
+						   __u32 rules, enum sp_side side, __u32 fd)
+{
+	__u64 key = s->sk;
+	struct sp_conn *c = bpf_map_lookup_elem(&sp_conns, &key);
+
+	if (c && c->ino == s->ino)
+		return c;
+	sp_conn_new(s, pid_tgid, rules, (__u64)fd << 8 | side);
+	c = bpf_map_lookup_elem(&sp_conns, &key);
+	return c && c->ino == s->ino ? c : 0;
+}
+
+#endif

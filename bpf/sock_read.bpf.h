@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Sockets: a call's bytes, from the process's own buffers, to the decoder. Nested loops in global
+ * functions: the verifier walks each of them once.
+ */
+#ifndef SP_SOCK_READ_BPF_H
+#define SP_SOCK_READ_BPF_H
+
+#define SP_PUMP_INNER 16
+#define SP_PUMP_OUTER 1024 /* one by one: 512 KiB a call; eight at a time: 8 MiB; skipped: any */
+#define SP_PEEK_SEGS  32   /* empty ones before the first byte */
+
+/* User ABI, 64 bit: struct msghdr, struct mmsghdr. */
+#define SP_MSG_IOV    16 /* msg_iov, then msg_iovlen */
+#define SP_MMSG_BYTES 56 /* msg_len */
+#define SP_MMSG_NEXT  64
+
+/* The next segment, or the next message. False: there is none. */
+__noinline int sp_io_next(struct sp_io *io)
+{
+	__u64 v[2] = {};
+
+	if (!io)
+		return 0;
+	if (!io->left && io->msgs) {
+		__u32 n = 0;
+
+		if (bpf_probe_read_user(v, 16, (void *)(io->mm + SP_MSG_IOV)) ||
+		    bpf_probe_read_user(&n, 4, (void *)(io->mm + SP_MMSG_BYTES)))
+			return 0;
+		io->mm += SP_MMSG_NEXT;
+		io->msgs--;
+		io->iov = v[0];
+		io->segs = v[1];
+		io->left = n;
+		io->len = 0;
+		return 1;
+	}
+	if (!io->segs || bpf_probe_read_user(v, 16, (void *)io->iov))
+		return 0;
+	io->iov += 16;
+	io->segs--;
+	io->cur = v[0];
+	io->len = v[1] < io->left ? v[1] : io->left;
+	return 1;
+}
+
+static __always_inline void sp_io_take(struct sp_io *io, __u64 n)
+{
+	io->cur += n;
+	io->len -= n;
+	io->left -= n;
+}
+
+/* The first byte, without taking it. False: it cannot be read. */
+__noinline int sp_io_peek(struct sp_io *io)
+{
+	if (!io)
+		return 0;
+	for (int i = 0; i < SP_PEEK_SEGS; i++) {
+		if (io->len)
+			return !bpf_probe_read_user(&io->peek, 1, (void *)io->cur);
+		if (!sp_io_next(io))
+			break;
+	}
+	return 0;
+}
+
+static __always_inline __u64 sp_dir_skip(const struct sp_conn *c, const struct sp_dir *d)
+{
+	return c->kind == SP_KIND_HTTP ? sp_http_skip(&d->h) : sp_zmtp_skip(&d->z);
+}
+
+static __always_inline void sp_dir_skipped(const struct sp_conn *c, struct sp_dir *d, __u64 n)
+{
+	if (c->kind == SP_KIND_HTTP)
+		sp_http_skipped(&d->h, n);
+	else
+		sp_zmtp_skipped(&d->z, n);
+}
+
+/* A few blocks. True: there is more to do. */
+__noinline int sp_pump_some(struct sp_conn *c, struct sp_dir *d, struct sp_block *b,
+			    struct sp_io *io)
+{
+	if (!c || !d || !b || !io)
+		return 0;
+	for (int i = 0; i < SP_PUMP_INNER; i++) {
+		__u64 n, skip;
+
+		if (!io->left && !io->msgs)
+			return 0;
+		if (!io->len) {
+			if (sp_io_next(io))
+				continue;
+			io->fault = 1;
+			return 0;
+		}
+		n = io->len;
+		skip = sp_dir_skip(c, d);
+		if (skip) {
+			n = n < skip ? n : skip;
+			sp_dir_skipped(c, d, n);
+			sp_io_take(io, n);
+			continue;
+		}
+		if (n > SP_BLOCK)
+			n = SP_BLOCK;
+		if (bpf_probe_read_user(b->data, n, (void *)io->cur)) {
+			io->fault = 1;
+			return 0;
+		}
+		b->n = n;
+		b->at = 0;
+		io->stop = c->kind == SP_KIND_HTTP ? sp_http_feed(c, d, b, io)
+						   : sp_zmtp_feed(c, d, b, io);
+		n = b->at;
+		if (io->stop || n > io->len)
+			return 0;
+		sp_io_take(io, n);
+	}
+	return 1;
+}
+
+/* A free block: its number plus one, 0: none. */
+static __always_inline __u32 sp_block_take(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	for (__u32 i = 0; i < SP_SLOT_TRIES; i++) {
+		__u32 at = (cpu * SP_SLOT_TRIES + i) & (SP_BLOCKS - 1);
+		struct sp_block *b = bpf_map_lookup_elem(&sp_blocks, &at);
+
+		if (b && sp_take(&b->busy))
+			return at + 1;
+	}
+	return 0;
+}
+
+/* All bytes of the call to the direction's decoder. */
+__noinline int sp_pump(struct sp_conn *c, struct sp_dir *d, struct sp_io *io)
+{
+	__u32 at = sp_block_take() - 1;
+	struct sp_block *b = bpf_map_lookup_elem(&sp_blocks, &at);
+	int more = 1;
+
+	if (!c || !d || !io)
+		return 0;
+	if (!b) {
+		io->fault = 1;
+		return 0;
+	}
+	for (int i = 0; i < SP_PUMP_OUTER && more; i++)
+		more = sp_pump_some(c, d, b, io);
+	if (more)
+		io->fault = 1;
+	/* A read that fails leaves zeros. */
+	bpf_probe_read_user(b->data, sizeof(b->data), 0);
+	sp_give(&b->busy);
+	return 0;
+}
+
+#endif
