@@ -37,7 +37,7 @@ static inline void announce_as(struct rig *r, double t, const char *room, const 
 	snprintf(ev.agent, sizeof(ev.agent), "%s", agent);
 	snprintf(ev.peer, sizeof(ev.peer), "10.0.0.7:%d", 40000 + agent[0]);
 	ev.need = need;
-	ev.flags = (uint8_t)flags;
+	ev.flags = (uint16_t)flags;
 	feed(r, &ev);
 }
 
@@ -165,7 +165,7 @@ static inline void target(struct rig *r, double t, const char *kind, unsigned in
 	struct sp_event ev = event(r, t, ROLE_TARGET, r->pid, "");
 
 	strcpy(ev.kind, kind);
-	ev.flags = (uint8_t)flags;
+	ev.flags = (uint16_t)flags;
 	feed(r, &ev);
 }
 

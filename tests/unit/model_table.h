@@ -25,7 +25,7 @@ struct said {
 	uint64_t ns, age_ns, idle_ns, stalled_ns, lost;
 	uint32_t pid, tid, life;
 	size_t total_rooms;
-	char room[SP_ROOM_MAX], what[32], why[16], rooms[128];
+	char room[SP_ROOM_MAX], what[32], why[16], rooms[128], peer[64];
 	enum sp_stage stage;
 	enum sp_outcome outcome;
 	bool uncertain, late;
@@ -72,6 +72,8 @@ static void rig_alert(void *ctx, const struct model_alert *a)
 	s->total_rooms = a->total_rooms;
 	if (a->what)
 		snprintf(s->what, sizeof(s->what), "%s", a->what);
+	if (a->peer)
+		snprintf(s->peer, sizeof(s->peer), "%s", a->peer);
 	if (a->why)
 		snprintf(s->why, sizeof(s->why), "%s", a->why);
 	for (size_t i = 0; i < a->nrooms; i++)
@@ -136,7 +138,7 @@ static bool rig_poll(void *ctx, uint32_t pid, uint64_t op, uint64_t *ns, uint32_
 	return r->polls;
 }
 
-static struct model *rig_model(struct rig *r, bool sees_release)
+static struct model *rig_model_of(struct rig *r, const struct model_cfg *cfg)
 {
 	static const struct model_ops ops = {
 		.alert = rig_alert,
@@ -145,10 +147,16 @@ static struct model *rig_model(struct rig *r, bool sees_release)
 		.event_taken = rig_taken,
 		.last_poll = rig_poll,
 	};
+
+	return model_new(cfg, &ops, r);
+}
+
+static struct model *rig_model(struct rig *r, bool sees_release)
+{
 	struct model_cfg cfg = {.profile = &r->profile, .sees_release = sees_release};
 
 	memcpy(cfg.stage_ns, r->profile.stage_ns, sizeof(cfg.stage_ns));
-	return model_new(&cfg, &ops, r);
+	return rig_model_of(r, &cfg);
 }
 
 /* Deadlines as in the shipped profile: bootstrap 330, ready 300, inflight 30, releasing 10 s. */
@@ -180,6 +188,15 @@ static struct rig *rig_new_with(bool sees_release)
 static inline struct rig *rig_new(void)
 {
 	return rig_new_with(false);
+}
+
+/* The same with another configuration; nothing has happened yet. */
+static inline struct rig *rig_with(struct rig *r, const struct model_cfg *cfg)
+{
+	model_free(r->m);
+	r->m = rig_model_of(r, cfg);
+	assert_non_null(r->m);
+	return r;
 }
 
 static bool rig_drop_user(void *ctx, const struct model_life *l)

@@ -157,11 +157,14 @@ static void test_json_others(void **state)
 				 .ns = 600 * SEC,
 				 .pid = 4242,
 				 .what = "closed",
-				 .note = "10.0.0.7:41231"};
+				 .peer = "10.0.0.7:41231",
+				 .agent = "decode-0",
+				 .note = "its last connection"};
 	assert_line(&a,
 		    "{\"v\":1,\"type\":\"peer\",\"time\":\"2026-11-29T12:00:00.000Z\",\"pid\":4242,"
 		    "\"profile\":\"sglang-nixl-prefill\",\"tid\":null,\"what\":\"closed\","
-		    "\"peer\":\"10.0.0.7:41231\"}");
+		    "\"peer\":\"10.0.0.7:41231\",\"agent\":\"decode-0\","
+		    "\"note\":\"its last connection\"}");
 }
 
 /* Bytes from a target never break a line, a parser or a terminal. */

@@ -143,7 +143,7 @@ static void test_write_version_1(void **state)
 
 	make_version_1(r);
 	s = rig_store(r, true);
-	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "2");
+	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "3");
 	life_init(&x, "8", 1, START + 1);
 	ev.part = 1;
 	give(s, &x, &ev);
@@ -179,7 +179,7 @@ static void test_upgrade_under_a_reader(void **state)
 	assert_int_equal(b.nev, 2);
 	rec_close(rec);
 	back_free(&b);
-	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "2");
+	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "3");
 }
 
 int main(void)

@@ -40,7 +40,7 @@ static inline void held_at(struct rig *r, double t, struct seen_as s)
 	snprintf(ev.rid, sizeof(ev.rid), "%s", s.rid ? s.rid : "");
 	ev.op = s.op;
 	ev.code = s.code;
-	ev.flags = (uint8_t)s.flags;
+	ev.flags = (uint16_t)s.flags;
 	ev.chunk = s.announced - 1;
 	ev.need = s.need - 1;
 	ev.part = s.sent - 1;

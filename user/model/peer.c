@@ -235,7 +235,7 @@ static struct agent *agent_find(struct model *m, const struct sp_event *ev)
 static void note_dim(struct model *m, struct proc *p, const struct sp_event *ev, bool still)
 {
 	p->dim_ns = m->now;
-	if (still || !strcmp(p->dim_peer, ev->peer)) {
+	if (still || !p->dim || !strcmp(p->dim_peer, ev->peer)) {
 		p->dim = still;
 		snprintf(p->dim_peer, sizeof(p->dim_peer), "%s", ev->peer);
 	}

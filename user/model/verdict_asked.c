@@ -28,7 +28,7 @@ bool loop_unseen(const struct model *m, const struct life *l, uint64_t since, ui
 	uint64_t longest = m->cfg.stage_ns[STAGE_READY];
 	int look = MAX_LOOK;
 
-	if (l->proc->reply_ns > since + LAG_NS || (longest && since + longest < now))
+	if (l->proc->reply_ns > since + LAG_NS || (longest && since + longest <= now))
 		return false;
 	for (const struct life *o = l->proc->lives; o; o = o->next)
 		if (o != l && (computes(m, o) || !look--))

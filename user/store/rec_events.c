@@ -186,7 +186,7 @@ out:
 	" AND ((e.pid = ?4 AND e.room = ?5 AND e.ns >= ?6)"                                        \
 	" OR (e.ns >= ?8 AND (e.role IN (?9, ?10) OR (e.pid IN (0, ?4) AND (e.role = ?11"          \
 	" OR (e.role = ?12 AND e.kind IS NOT 'at') OR (e.role = ?13 AND e.kind IS NOT 'ok')"       \
-	" OR (e.role = ?15 AND e.agent IN " LIFE_PEERS "))))))) ORDER BY e.seq"
+	" OR (e.role = ?15 AND e.agent IN " LIFE_PEERS ")))))))) ORDER BY e.seq"
 
 #define SEEK_STEP 1024
 /* The number of an event at about ns, at most SEEK_STEP early: numbers follow time but for late
