@@ -121,7 +121,6 @@ static int rig_teardown(void **state)
 	return 0;
 }
 
-/* The first event of what has been emitted, which must be all there is when `all`. */
 static __attribute__((unused)) void rig_none(struct rig *r)
 {
 	assert_int_equal(r->n, 0);
@@ -172,7 +171,7 @@ static __attribute__((unused)) struct sp_rec_conn conn_rec(uint64_t ns, uint32_t
 				  .rport = (uint16_t)(41000 + id),
 				  .raddr = {10, 0, 0, (uint8_t)id}};
 
-	if (what != SP_CONN_OPEN)
+	if (what != SP_CONN_OPEN && rule < S_N)
 		rec.decode = rule == S_HTTP ? SP_DEC_HTTP : SP_DEC_ZMTP;
 	return rec;
 }

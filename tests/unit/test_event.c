@@ -135,6 +135,62 @@ static void described(void **state)
 	is(&ev, "target lib (what ran before was not seen) (libnixl.so)");
 }
 
+static void peer_is(const char *kind, const char *agent, const char *peer, const char *note,
+		    const char *words)
+{
+	struct sp_event ev;
+
+	sp_event_init(&ev);
+	ev.role = ROLE_PEER;
+	strcpy(ev.kind, kind);
+	strcpy(ev.agent, agent);
+	strcpy(ev.peer, peer);
+	strcpy(ev.note, note);
+	is(&ev, words);
+}
+
+static void sockets_described(void **state)
+{
+	struct sp_event ev;
+
+	sp_event_init(&ev);
+	ev.role = ROLE_ARRIVE;
+	is(&ev, "arrive");
+	strcpy(ev.peer, "2.2.2.2");
+	ev.flags = EV_FAKE | EV_TRACKED;
+	is(&ev, "arrive host 2.2.2.2 (a health check)");
+	ev.flags = EV_SHARED;
+	is(&ev, "arrive host 2.2.2.2 (perhaps of another process)");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_REPLY;
+	is(&ev, "reply");
+	ev.code = 200;
+	strcpy(ev.kind, "first");
+	is(&ev, "reply 200 begins");
+	strcpy(ev.kind, "end");
+	is(&ev, "reply 200");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_ABORT;
+	strcpy(ev.kind, "client-gone");
+	is(&ev, "abort: the client has gone");
+
+	peer_is("closed", "", "10.0.0.7:41231", "", "peer 10.0.0.7:41231 closed");
+	peer_is("reset", "decode-0", "10.0.0.7:5555", "", "peer decode-0 10.0.0.7:5555 reset");
+	peer_is("opened", "10.0.0.7:5555", "10.0.0.7:5555", "", "peer 10.0.0.7:5555 opened");
+	peer_is("trusted", "", "10.0.0.7:41231", "received",
+		"peer 10.0.0.7:41231 followed from here on (received)");
+	peer_is("lost", "", "unix", "received: bytes passed unseen",
+		"peer unix no longer followed (received: bytes passed unseen)");
+	peer_is("unreadable", "", "[::1]:5", "encrypted, CURVE",
+		"peer [::1]:5 unreadable (encrypted, CURVE)");
+	peer_is("untracked", "", "", "bytes passed unseen",
+		"reply will not be seen (bytes passed unseen)");
+	peer_is("unread", "decode-0", "", "announce",
+		"announce from decode-0 has come and the server has not taken it");
+}
+
 /* Every length: cut, never beyond the buffer, always ended. */
 static void cut(void **state)
 {
@@ -165,6 +221,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names),
 		cmocka_unit_test(described),
+		cmocka_unit_test(sockets_described),
 		cmocka_unit_test(cut),
 	};
 

@@ -245,10 +245,46 @@ static void test_trust(void **state)
 			    "received: bytes passed unseen");
 	assert_int_equal(rig_stats(r).untrusted, 1);
 	conn_is(r, 8, 1, S_STATUS, SP_CONN_LOST, SP_WHY_GAP, SP_DIR_IN); /* it was already */
+	conn_is(r, 8, 1, S_STATUS, SP_CONN_TRUST, 0, SP_DIR_OUT);        /* of no interest */
+	conn_is(r, 8, 1, S_STATUS, SP_CONN_LOST, SP_WHY_GAP, SP_DIR_OUT);
 	rig_none(r);
 	conn_is(r, 9, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	peer(r, "closed", "", "10.0.0.1:41001");
 	assert_int_equal(rig_stats(r).untrusted, 1);
 	assert_int_equal(rig_stats(r).conns, 1);
+	/* a message proves that it is followed */
+	rec.conn = 2;
+	feed_conn(r, &rec);
+	assert_int_equal(rig_stats(r).untrusted, 2);
+	announce(r, 10, 2, "77", "a", ADDR);
+	assert_int_equal(rig_stats(r).untrusted, 1);
+}
+
+/* What happens to a stream is said of the agents behind it, and last of the connection: so its end
+ * is, too, when it had been told that not all of it is read. */
+static void test_stream_of_agents(void **state)
+{
+	struct rig *r = *state;
+
+	conn_opens(r, 1, PID, 1, S_STATUS);
+	conn_opens(r, 1, PID, 2, S_STATUS);
+	announce(r, 2, 1, "77", "a", ADDR);
+	announce(r, 2, 2, "77", "a", ADDR);
+	r->n = 0;
+	conn_is(r, 7, 1, S_STATUS, SP_CONN_LOST, SP_WHY_GAP, SP_DIR_IN);
+	peer(r, "lost", "a", ADDR);
+	peer(r, "lost", "", "10.0.0.1:41001");
+	conn_is(r, 8, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	peer(r, "closed", "", "10.0.0.1:41001");
+	rig_none(r);
+	conn_is(r, 7, 2, S_STATUS, SP_CONN_LOST, SP_WHY_GAP, SP_DIR_IN);
+	r->n = 0;
+	conn_is(r, 8, 2, S_STATUS, SP_CONN_TRUST, 0, SP_DIR_IN);
+	peer(r, "trusted", "a", ADDR);
+	peer(r, "trusted", "", "10.0.0.2:41002");
+	conn_is(r, 9, 2, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	peer(r, "closed", "a", ADDR);
+	rig_none(r);
 }
 
 static void test_unreadable(void **state)
@@ -263,6 +299,27 @@ static void test_unreadable(void **state)
 	rig_none(r);
 	assert_int_equal(rig_stats(r).unreadable_conns, 1);
 	assert_int_equal(rig_stats(r).untrusted, 0);
+	conn_is(r, 7, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	peer(r, "closed", "", "10.0.0.1:41001");
+	/* TLS, on a port that any rule may be meant for: counted */
+	conn_is(r, 8, 2, 0xff, SP_CONN_UNREADABLE, SP_WHY_TLS, SP_DIR_IN);
+	rig_none(r);
+	assert_int_equal(rig_stats(r).unreadable_conns, 2);
+}
+
+/* An HTTP client's connection is no peer. */
+static void test_clients_are_no_peers(void **state)
+{
+	struct rig *r = *state;
+
+	conn_opens(r, 1, FRONT, 1, S_HTTP);
+	conn_is(r, 2, 1, S_HTTP, SP_CONN_LOST, SP_WHY_GAP, SP_DIR_IN);
+	assert_int_equal(rig_stats(r).untrusted, 1);
+	conn_is(r, 3, 1, S_HTTP, SP_CONN_TRUST, 0, SP_DIR_IN);
+	assert_int_equal(rig_stats(r).untrusted, 0);
+	conn_is(r, 4, 1, S_HTTP, SP_CONN_UNREADABLE, SP_WHY_UPGRADE, SP_DIR_IN);
+	conn_is(r, 5, 1, S_HTTP, SP_CONN_CLOSED, 0, 0);
+	rig_none(r);
 }
 
 /* Connections that nobody saw end make room for new ones; their agents are not said to go. */
@@ -322,7 +379,7 @@ static void test_kept_for_a_while(void **state)
 static void test_owners(void **state)
 {
 	struct rig *r = *state;
-	struct sp_rec_conn rec = conn_rec(5, FRONT, 1, S_HTTP, SP_CONN_TRUST);
+	struct sp_rec_conn rec = conn_rec(5, FRONT, 1, S_STATUS, SP_CONN_KIND);
 
 	r->owners[0] = 30;
 	r->owners[1] = 31;
@@ -438,7 +495,9 @@ int main(void)
 		T(test_message_behind_the_end),
 		T(test_end_before_the_confirmation),
 		T(test_trust),
+		T(test_stream_of_agents),
 		T(test_unreadable),
+		T(test_clients_are_no_peers),
 		T(test_bounds),
 		T(test_process_gone),
 		T(test_kept_for_a_while),

@@ -87,10 +87,9 @@ static int on_hit(struct collect *c, const struct sp_rec_hit *rec, size_t len)
 	return 0;
 }
 
-static int on_record(void *ctx, void *data, size_t len)
+int collect_record(struct collect *c, const void *rec, size_t len)
 {
-	struct collect *c = ctx;
-	const struct sp_rec *h = data;
+	const struct sp_rec *h = rec;
 
 	if (len < sizeof(*h))
 		return 0;
@@ -99,10 +98,15 @@ static int on_record(void *ctx, void *data, size_t len)
 		seq_seen(&c->seq, h->seq, h->ns);
 	if (h->type == SP_REC_CONN || h->type == SP_REC_HTTP) {
 		if (c->sockets)
-			sockets_record(c->sockets, data, len);
+			sockets_record(c->sockets, rec, len);
 		return 0;
 	}
-	return len < sizeof(struct sp_rec_hit) ? 0 : on_hit(c, data, len);
+	return len < sizeof(struct sp_rec_hit) ? 0 : on_hit(c, rec, len);
+}
+
+static int on_record(void *ctx, void *data, size_t len)
+{
+	return collect_record(ctx, data, len);
 }
 
 int collect_open(const struct profile *p, int ring_fd, bool has_seq, const struct collect_ops *ops,

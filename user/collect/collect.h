@@ -35,6 +35,8 @@ int collect_open(const struct profile *p, int ring_fd, bool has_seq, const struc
 void collect_close(struct collect *c);
 /* Wait at most timeout_ms for records and decode all there are. Number of records, or -errno. */
 int collect_poll(struct collect *c, int timeout_ms);
+/* One record, as the ring buffer hands it in. 0, or -ENOMEM: an event is lost. */
+int collect_record(struct collect *c, const void *rec, size_t len);
 /* Put an event of the watch's own (target, stall) in its place in time. */
 int collect_inject(struct collect *c, const struct sp_event *ev);
 /* The kernel's counters (struct attach: attach_counters); what grew since the last call becomes

@@ -23,6 +23,7 @@ struct conn {
 	bool opened, spoken; /* told so; what it speaks is known */
 	bool ended, reset;
 	bool untrusted, unreadable; /* counted as such */
+	bool dim;                   /* told that not all of it is read */
 	char addr[64];              /* of the other side */
 	struct conn_agent **agent;
 	uint32_t nagents;
@@ -174,6 +175,18 @@ static void say(const struct conns *c, const struct conn *k, uint64_t ns, const 
 	owners_emit(c->out, &ev);
 }
 
+/* A fact about a stream of messages, for each agent behind it and, last, for itself. A client of
+ * HTTP is no peer: what is lost there is said of its rooms. */
+static void say_stream(struct conns *c, struct conn *k, uint64_t ns, const char *kind,
+		       const char *note)
+{
+	if (k->decode != SP_DEC_ZMTP || k->ended)
+		return;
+	for (uint32_t i = 0; i < k->nagents; i++)
+		say(c, k, ns, kind, k->agent[i], note);
+	say(c, k, ns, kind, NULL, note);
+}
+
 static const char *end_kind(const struct conn *k)
 {
 	return k->reset ? "reset" : "closed";
@@ -181,6 +194,8 @@ static const char *end_kind(const struct conn *k)
 
 static void end(struct conns *c, struct conn *k, uint64_t ns, bool reset)
 {
+	bool alone = (!k->nagents && k->opened) || k->dim;
+
 	if (k->ended)
 		return;
 	list_del(&c->open, k);
@@ -188,8 +203,6 @@ static void end(struct conns *c, struct conn *k, uint64_t ns, bool reset)
 	k->ended = true;
 	k->reset = reset;
 	k->ended_ns = ns;
-	if (!k->nagents && k->opened)
-		say(c, k, ns, end_kind(k), NULL, "");
 	for (uint32_t i = 0; i < k->nagents; i++) {
 		struct conn_agent *a = k->agent[i];
 
@@ -200,6 +213,28 @@ static void end(struct conns *c, struct conn *k, uint64_t ns, bool reset)
 		agents_drop(&c->agents, a);
 	}
 	k->nagents = 0;
+	if (alone)
+		say(c, k, ns, end_kind(k), NULL, "");
+}
+
+static unsigned int wanted(const struct conns *c, const struct conn *k)
+{
+	const struct sock_entry *e = entry_of(c, k);
+
+	if (k->decode == SP_DEC_HTTP || !e || !e->rule.dirs)
+		return DIR_BIT(SP_DIR_IN) | DIR_BIT(SP_DIR_OUT);
+	return e->rule.dirs;
+}
+
+static void count_untrusted(struct conns *c, struct conn *k)
+{
+	bool is = k->spoken && !k->unreadable && (k->follows & wanted(c, k)) != wanted(c, k);
+
+	if (is && !k->untrusted)
+		c->untrusted++;
+	else if (!is && k->untrusted)
+		c->untrusted--;
+	k->untrusted = is;
 }
 
 /* ---- agents ------------------------------------------------------------------------------- */
@@ -254,6 +289,10 @@ void conns_message(struct conns *c, const struct sp_event *ev, uint64_t conn)
 	if (k->rule == NO_RULE && ev->probe >= 0 && ev->probe < c->p->nprobes)
 		k->rule = (uint8_t)c->p->probes[ev->probe].socket;
 	k->decode = SP_DEC_ZMTP;
+	k->spoken = true;
+	k->follows |= DIR_BIT(SP_DIR_IN); /* or it would not have been seen */
+	if (!k->ended)
+		count_untrusted(c, k);
 	if (!k->ended && introduces(ev))
 		join(c, k, ev);
 }
@@ -313,26 +352,6 @@ const char *conns_why(unsigned int why)
 	return why < ARRAY_SIZE(words) && words[why] ? words[why] : "";
 }
 
-static unsigned int wanted(const struct conns *c, const struct conn *k)
-{
-	const struct sock_entry *e = entry_of(c, k);
-
-	if (k->decode == SP_DEC_HTTP || !e || !e->rule.dirs)
-		return DIR_BIT(SP_DIR_IN) | DIR_BIT(SP_DIR_OUT);
-	return e->rule.dirs;
-}
-
-static void count_untrusted(struct conns *c, struct conn *k)
-{
-	bool is = k->spoken && !k->unreadable && (k->follows & wanted(c, k)) != wanted(c, k);
-
-	if (is && !k->untrusted)
-		c->untrusted++;
-	else if (!is && k->untrusted)
-		c->untrusted--;
-	k->untrusted = is;
-}
-
 static void opened(struct conns *c, struct conn *k, const struct sp_rec_conn *rec)
 {
 	if (rec->num)
@@ -348,6 +367,17 @@ static const char *dir_name(unsigned int dir)
 	return dir == SP_DIR_OUT ? "sent" : "received";
 }
 
+static void trusted(struct conns *c, struct conn *k, const struct sp_rec_conn *rec)
+{
+	unsigned int bit = DIR_BIT(rec->dir & 1);
+
+	k->follows |= bit;
+	if (!(wanted(c, k) & bit))
+		return;
+	k->dim = false;
+	say_stream(c, k, rec->h.ns, "trusted", dir_name(rec->dir));
+}
+
 static void lost(struct conns *c, struct conn *k, const struct sp_rec_conn *rec)
 {
 	unsigned int bit = DIR_BIT(rec->dir & 1);
@@ -356,18 +386,25 @@ static void lost(struct conns *c, struct conn *k, const struct sp_rec_conn *rec)
 	if (!(k->follows & bit))
 		return;
 	k->follows &= ~bit;
+	if (!(wanted(c, k) & bit)) /* no message of interest travels there */
+		return;
+	k->dim = k->decode == SP_DEC_ZMTP;
 	snprintf(note, sizeof(note), "%s: %s", dir_name(rec->dir), conns_why(rec->why));
-	say(c, k, rec->h.ns, "lost", NULL, note);
+	say_stream(c, k, rec->h.ns, "lost", note);
 }
 
 static void unreadable(struct conns *c, struct conn *k, const struct sp_rec_conn *rec)
 {
-	k->follows = 0;
+	if (rec->why == SP_WHY_LONG)
+		k->follows &= ~DIR_BIT(rec->dir & 1);
+	else if (rec->why != SP_WHY_ENCODED) /* that is one request's body */
+		k->follows = 0;
 	if (k->unreadable)
 		return;
 	k->unreadable = true;
+	k->dim = k->decode == SP_DEC_ZMTP;
 	c->unreadable++;
-	say(c, k, rec->h.ns, "unreadable", NULL, conns_why(rec->why));
+	say_stream(c, k, rec->h.ns, "unreadable", conns_why(rec->why));
 }
 
 static void take(struct conns *c, struct conn *k, const struct sp_rec_conn *rec)
@@ -379,8 +416,7 @@ static void take(struct conns *c, struct conn *k, const struct sp_rec_conn *rec)
 		opened(c, k, rec);
 		break;
 	case SP_CONN_TRUST:
-		k->follows |= DIR_BIT(rec->dir & 1);
-		say(c, k, rec->h.ns, "trusted", NULL, dir_name(rec->dir));
+		trusted(c, k, rec);
 		break;
 	case SP_CONN_LOST:
 		lost(c, k, rec);

@@ -408,6 +408,17 @@ void http_lost(struct http *h, uint64_t conn, uint64_t ns, const char *note)
 		give_up_all(h, s, ns, note);
 }
 
+void http_unreadable(struct http *h, uint64_t conn)
+{
+	struct stream *s = find(h, conn);
+
+	if (!s)
+		return;
+	in_drop(h, s);
+	if (!s->first)
+		stream_drop(h, s);
+}
+
 void http_process_gone(struct http *h, uint32_t pid, uint64_t ns)
 {
 	struct stream *s, *next;

@@ -20,6 +20,8 @@ void http_record(struct http *h, const struct sp_rec_http *rec, bool replies);
 void http_ended(struct http *h, uint64_t conn, uint64_t ns, bool replies);
 /* What comes on this connection can no longer be followed: note says why. */
 void http_lost(struct http *h, uint64_t conn, uint64_t ns, const char *note);
+/* The body of the request that comes in cannot be read; what follows can. */
+void http_unreadable(struct http *h, uint64_t conn);
 void http_process_gone(struct http *h, uint32_t pid, uint64_t ns);
 void http_stats(const struct http *h, struct collect_stats *st);
 /* Values and rooms in memory: for tests of the bounds. */

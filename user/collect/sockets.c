@@ -56,7 +56,10 @@ static void conn_record(struct sockets *s, const struct sp_rec_conn *rec)
 	switch (rec->what) {
 	case SP_CONN_LOST:
 	case SP_CONN_UNREADABLE:
-		http_lost(s->http, rec->conn, rec->h.ns, conns_why(rec->why));
+		if (rec->why == SP_WHY_ENCODED)
+			http_unreadable(s->http, rec->conn);
+		else
+			http_lost(s->http, rec->conn, rec->h.ns, conns_why(rec->why));
 		break;
 	case SP_CONN_CLOSED:
 	case SP_CONN_RESET:
