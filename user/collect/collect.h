@@ -73,7 +73,7 @@ int decoder_record(struct decoder *d, const struct sp_rec_hit *rec, size_t len,
 void decoder_stats(const struct decoder *d, struct collect_stats *s);
 
 /* frames.c: the frames of one message, put together again. */
-#define FRAMES_MAX  32
+#define FRAMES_MAX  64 /* as many as a profile can name */
 #define FRAME_BYTES 64
 struct frame {
 	uint32_t size; /* full length */
@@ -84,7 +84,7 @@ struct message {
 	uint32_t pid, tid;
 	uint16_t probe;
 	bool cut; /* begun before the attach */
-	int n;
+	int n;    /* frames; only the first FRAMES_MAX are kept */
 	struct frame frame[FRAMES_MAX];
 };
 struct frames;

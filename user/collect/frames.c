@@ -8,6 +8,7 @@
 
 /* Threads that are in the middle of a message; more than these are given up, oldest first. */
 #define OPEN_MAX_MESSAGES 4096
+#define FRAME_NUMBER_MAX  255 /* sp_rec.frame counts no further */
 
 struct key {
 	uint64_t sock;
@@ -89,18 +90,17 @@ int frames_add(struct frames *f, const struct sp_rec_hit *rec, uint64_t sock, ui
 		o->msg.probe = rec->h.probe;
 		o->msg.cut = rec->h.flags & SP_RF_CUT;
 	}
-	if (rec->h.frame != o->msg.n) {
+	if (rec->h.frame != (o->msg.n < FRAME_NUMBER_MAX ? o->msg.n : FRAME_NUMBER_MAX)) {
 		drop(f, o);
 		return -EBADMSG;
 	}
-	if (o->msg.n == FRAMES_MAX) {
-		drop(f, o);
-		return -EBADMSG;
+	if (o->msg.n < FRAMES_MAX) {
+		fr = &o->msg.frame[o->msg.n];
+		fr->size = size;
+		fr->len = len < FRAME_BYTES ? len : FRAME_BYTES;
+		memcpy(fr->data, data, fr->len);
 	}
-	fr = &o->msg.frame[o->msg.n++];
-	fr->size = size;
-	fr->len = len < FRAME_BYTES ? len : FRAME_BYTES;
-	memcpy(fr->data, data, fr->len);
+	o->msg.n++;
 	if (rec->h.flags & SP_RF_MORE)
 		return 0;
 	f->done = o->msg;
