@@ -82,15 +82,36 @@ static void test_untracked(void **state)
 		hears(r, i + 0.5, room, i % 3 ? "A" : "B", 1);
 	}
 	client(r, 100, ROLE_ABORT, .room = "7001");
+	client(r, 100, ROLE_CONTROL, .room = "7003", .kind = "staging_req");
+	hears(r, 100, "7004", "C", 1); /* twice at once: not likely either */
 	conn(r, 100, "closed", "B", "");
 	to(r, 320);
-	assert_int_equal(open_lives(r), 100);
+	assert_int_equal(open_lives(r), 101);
 	to(r, 440);
-	assert_int_equal(stuck_lines(r), 100);
+	expect_stuck(r, "7003", 333.5, CAUSE_CONTROL_LOST, CONF_POSSIBLE, -1);
+	assert_int_equal(stuck_lines(r), 101);
 	to(r, 1200);
 	assert_int_equal(open_lives(r), 0);
 	assert_int_equal(r->last_end.outcome, OUTCOME_NONE);
 	assert_int_equal(alerts(r), 0);
+	rig_free(r);
+}
+
+/* A peer that always closes its connection. */
+static void test_gone_well(void **state)
+{
+	struct rig *r = only_sockets();
+
+	(void)state;
+	arrives(r, 0, "7001", "");
+	hears(r, 0, "7001", "A", 1);
+	conn(r, 1, "closed", "A", "");
+	replies(r, 2, "7001", "", 200);
+	arrives(r, 3, "7002", "");
+	hears(r, 3, "7002", "A", 1);
+	conn(r, 4, "closed", "A", "");
+	to(r, 400);
+	expect_stuck(r, "7002", 333, CAUSE_PEER_GONE, CONF_POSSIBLE, -1);
 	rig_free(r);
 }
 
@@ -256,6 +277,25 @@ static void test_view_late(void **state)
 	rig_free(r);
 }
 
+/* Two requests of one room, the first answered and still listed: the next answer is the other's. */
+static void test_view_two_answers(void **state)
+{
+	struct rig *r = sockets_and_view(true);
+
+	(void)state;
+	arrives(r, 1, "7001", "");
+	held(r, 2, .room = "7001", .op = 0x10, .kind = "inflight", .code = MOVING);
+	arrives(r, 3, "7001", "");
+	assert_int_equal(r->taken_life, 2);
+	replies(r, 4, "7001", "", 200);
+	assert_int_equal(r->taken_life, 1);
+	replies(r, 5, "7001", "", 200);
+	expect_end(r, "7001", 2, OUTCOME_DONE);
+	replies(r, 6, "7001", "", 200);
+	assert_int_equal(r->taken_life, 0);
+	rig_free(r);
+}
+
 static void test_view_lost_after_answer(void **state)
 {
 	struct rig *r = sockets_and_view(true);
@@ -267,6 +307,15 @@ static void test_view_lost_after_answer(void **state)
 	assert_int_equal(open_lives(r), 1);
 	view(r, 3.2, "lost", 0.5);
 	expect_end(r, "7001", 1, OUTCOME_FAILED);
+	rig_free(r);
+	/* one that waits for its answer still does */
+	r = sockets_and_view(false);
+	arrives(r, 1, "7001", "");
+	native_room(r, 2, "7001");
+	view(r, 3, "lost", 0.5);
+	assert_int_equal(look(r, "7001", 1).l.stage, STAGE_RELEASING);
+	replies(r, 4, "7001", "", 200);
+	expect_end(r, "7001", 1, OUTCOME_DONE);
 	rig_free(r);
 }
 
@@ -338,11 +387,13 @@ int main(void)
 		cmocka_unit_test(test_never_answered),
 		cmocka_unit_test(test_known_causes),
 		cmocka_unit_test(test_untracked),
+		cmocka_unit_test(test_gone_well),
 		cmocka_unit_test(test_queue_moves),
 		cmocka_unit_test(test_bootstrap),
 		cmocka_unit_test(test_told),
 		cmocka_unit_test(test_view_wins),
 		cmocka_unit_test(test_view_late),
+		cmocka_unit_test(test_view_two_answers),
 		cmocka_unit_test(test_view_lost_after_answer),
 		cmocka_unit_test(test_view_knows),
 		cmocka_unit_test(test_view_unheld),

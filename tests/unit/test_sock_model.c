@@ -90,6 +90,17 @@ static void test_reuse(void **state)
 	arrives(r, 2, "7001", "b");
 	assert_int_equal(r->taken_life, 2);
 	rig_free(r);
+
+	/* all is sent, but the first one has not been let go */
+	r = rig_new();
+	arrives(r, 0, "7001", "a");
+	native_room(r, 1, "7001");
+	arrives(r, 2, "7001", "b");
+	announce(r, 2, "7001", "A", 1);
+	replies(r, 3, "7001", "a", 200);
+	to(r, 400);
+	expect_stuck(r, "7001", 303, CAUSE_ROOM_REUSED, CONF_LIKELY, 1);
+	rig_free(r);
 }
 
 /* A first attempt that is overdue is given up only where its answer would not be seen. */

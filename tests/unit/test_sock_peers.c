@@ -46,6 +46,12 @@ static void test_peer_line(void **state)
 	assert_int_equal(count_said(r, ALERT_PEER), 1);
 	assert_string_equal(nth(r, ALERT_PEER, NULL, 0)->what, "reset");
 	assert_string_equal(nth(r, ALERT_PEER, NULL, 0)->peer, "10.0.0.7:50123");
+	/* no room of it is open */
+	native_room(r, 2, "7002");
+	assert_int_equal(count_said(r, ALERT_PEER), 1);
+	healthy(r, 3, W1, 0xb0, "7003", "B");
+	conn(r, 4, "closed", "B", "");
+	assert_int_equal(count_said(r, ALERT_PEER), 1);
 	rig_free(r);
 }
 
@@ -348,6 +354,29 @@ static void test_every_rank(void **state)
 	rig_free(r);
 }
 
+/* The view of a rank shows that it does not hold the room: that is no failure of it. */
+static void test_unheld_elsewhere(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	on_rank(r, 1);
+	ok(r, 0);
+	announce(r, 1, "7000", "A", 1); /* the view shows what probes have shown */
+	listed(r, 1, "7000", "inflight", MOVING);
+	let_go(r, 2, "7000");
+	announce(r, 2, "7003", "A", 1);
+	on_rank(r, 0);
+	announce(r, 2, "7001", "A", 1);
+	arrives_at_all(r, 3, "7001", EV_TRACKED);
+	on_rank(r, 1);
+	entry(r, 3, "7001", NONE);
+	rounds(r, 3.5, 340);
+	expect_end(r, "7001", 1, OUTCOME_NONE);
+	assert_int_equal(alerts(r), 0);
+	rig_free(r);
+}
+
 /* A client of several processes' front that goes is nobody's own sign. */
 static void test_shared_client_gone(void **state)
 {
@@ -367,13 +396,21 @@ static void test_shared_client_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gone_and_back), cmocka_unit_test(test_peer_line),
-		cmocka_unit_test(test_gone_is_last),  cmocka_unit_test(test_closes_always),
-		cmocka_unit_test(test_by_address),    cmocka_unit_test(test_unread),
-		cmocka_unit_test(test_unread_taken),  cmocka_unit_test(test_dim),
-		cmocka_unit_test(test_chosen),        cmocka_unit_test(test_not_chosen_untracked),
-		cmocka_unit_test(test_nowhere),       cmocka_unit_test(test_nowhere_dead_thread),
-		cmocka_unit_test(test_every_rank),    cmocka_unit_test(test_shared_client_gone),
+		cmocka_unit_test(test_gone_and_back),
+		cmocka_unit_test(test_peer_line),
+		cmocka_unit_test(test_gone_is_last),
+		cmocka_unit_test(test_closes_always),
+		cmocka_unit_test(test_by_address),
+		cmocka_unit_test(test_unread),
+		cmocka_unit_test(test_unread_taken),
+		cmocka_unit_test(test_dim),
+		cmocka_unit_test(test_chosen),
+		cmocka_unit_test(test_not_chosen_untracked),
+		cmocka_unit_test(test_nowhere),
+		cmocka_unit_test(test_nowhere_dead_thread),
+		cmocka_unit_test(test_every_rank),
+		cmocka_unit_test(test_unheld_elsewhere),
+		cmocka_unit_test(test_shared_client_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

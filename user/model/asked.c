@@ -61,6 +61,8 @@ static bool is_own(const struct sp_event *ev)
 		return false;
 	case ROLE_ABORT:
 		return !(ev->flags & EV_SHARED);
+	case ROLE_HELD:
+		return ev->op || ev->kind[0] || ev->code >= 0; /* an entry that is gone is none */
 	case ROLE_PEER:
 		return !strcmp(ev->kind, "unread");
 	default:

@@ -40,8 +40,6 @@ void peer_note_end(const struct life *l); /* it ended well */
 
 /* ---- verdict_asked.c ----------------------------------------------------------------------- */
 
-/* The cause where operations cannot be seen. */
-void choose_unseen(const struct model *m, const struct life *l, uint64_t now, struct choice *c);
 /* What only sockets tell, and with what doubt. */
 void asked_cap(const struct model *m, const struct life *l, struct choice *c);
 /* Since then nothing has told that the server's main loop has turned, and it may be kept from it by

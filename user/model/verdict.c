@@ -163,11 +163,6 @@ static void choose_moving(const struct model *m, const struct life *l, uint64_t 
 		set(c, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
 		return;
 	}
-	if (m->cfg.no_posts && !l->nops) {
-		if (!control_lost(l, now, c) && !room_reused(m, l, now, c))
-			choose_unseen(m, l, now, c);
-		return;
-	}
 	if (native_behind(m, l, now, c) || control_lost(l, now, c) || room_reused(m, l, now, c) ||
 	    incomplete(m, l, now, c))
 		return;

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Verdicts where sockets are the source: what is sent cannot be seen, the answer to the client can;
- * and a request may be another process's. */
+/* What sockets leave in doubt: a request may be another process's, what is sent cannot be seen, and
+ * the answer to a client comes when the server's main loop has the time for it. */
 #include "model/asked.h"
-#include "model/facts.h"
 
 /* Rooms looked at to tell whether a forward pass may be under way. */
 #define MAX_LOOK 1000
-
-static bool set(struct choice *c, enum sp_cause cause, enum sp_confidence conf, int pin)
-{
-	c->cause = cause;
-	c->conf = conf;
-	c->pin = pin;
-	return true;
-}
 
 static bool computes(const struct model *m, const struct life *l)
 {
@@ -34,21 +25,6 @@ bool loop_unseen(const struct model *m, const struct life *l, uint64_t since, ui
 		if (o != l && (computes(m, o) || !look--))
 			return true;
 	return false;
-}
-
-void choose_unseen(const struct model *m, const struct life *l, uint64_t now, struct choice *c)
-{
-	uint64_t gone = life_gone_ns(l);
-	bool held = still_held(m, l);
-
-	if (fact_aborted(l, now))
-		set(c, CAUSE_ABORT_NOT_REAPED, held ? CONF_LIKELY : CONF_POSSIBLE, held ? 1 : -1);
-	else if (gone && gone < fact_since(l, now) && held && !life_gone_well(l))
-		set(c, CAUSE_PEER_GONE, CONF_LIKELY, 1);
-	else if (gone && gone < fact_since(l, now))
-		set(c, CAUSE_PEER_GONE, CONF_POSSIBLE, -1);
-	else
-		set(c, CAUSE_NEVER_SENT, CONF_POSSIBLE, -1);
 }
 
 /* Should this process's be the alert for a room that has shown itself nowhere? The one whose
