@@ -1,5 +1,5 @@
 # silentpin: build, test, install. `make` alone builds build/silentpin; `make V=1` shows each command.
-# Targets: all deps demo test bench install lint format clean dist
+# Targets: all deps demo test fuzz bench install lint format clean dist
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -120,7 +120,7 @@ include $(wildcard tests/*/build.mk)
 
 .PHONY: test
 test: root deps tracefs
-	@$(MAKE) --no-print-directory -j2 all unit node targets
+	@$(MAKE) --no-print-directory -j2 all unit fuzzers node targets
 	@python=/usr/bin/python3; $$python tests/run.py --build $(B)
 
 .PHONY: demo

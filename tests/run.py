@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run every test and end with one line: `N passed, N failed, N skipped`.
 
-usage: tests/run.py [-k WORD] [--only unit|python|live] [--build DIR]
-unit: each build/unit/test_* and build/unit-san/test_* (cmocka). python: tests/node. live: tests/live.
+usage: tests/run.py [-k WORD] [--only unit|fuzz|python|live] [--build DIR] [--fuzz-seconds N]
+unit: each build/unit/test_* and build/unit-san/test_* (cmocka). fuzz: each build/fuzz/fuzz_*, all at
+once, from tests/fuzz/corpus. python: tests/node. live: tests/live.
 -k runs only the programs and Python tests whose name contains WORD.
 """
 import argparse
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -52,6 +55,48 @@ def run_cmocka(path, totals, **more):
           f"({time.monotonic() - start:.1f} s)", flush=True)
     if failed:
         print(out[-6000:], flush=True)
+
+
+def fuzz_report(name, log, artifacts):
+    """What libFuzzer says at its end, and the input that did it."""
+    with open(log, errors="replace") as f:
+        print(f.read()[-6000:])
+    for a in sorted(os.listdir(artifacts)):
+        with open(os.path.join(artifacts, a), "rb") as f:
+            print(f"{name}: {a}: {f.read().hex()}", flush=True)
+
+
+def run_fuzz(build, word, seconds, totals):
+    """Every libFuzzer program side by side for so many seconds, each one test: a crash, a leak, an
+    input that takes 10 s, or a program that tried no input fails it."""
+    folder = os.path.join(build, "fuzz")
+    names = [n for n in sorted(os.listdir(folder) if os.path.isdir(folder) else [])
+             if n.startswith("fuzz_") and "." not in n and word in n]
+    running = []
+    for n in names:
+        work = tempfile.mkdtemp(prefix=f"{n}-")
+        for sub in ("new", "bad"):
+            os.mkdir(os.path.join(work, sub))
+        corpus = os.path.join(ROOT, "tests", "fuzz", "corpus", n[len("fuzz_"):])
+        with open(os.path.join(work, "log"), "wb") as log:
+            running.append((n, work, subprocess.Popen(
+                [os.path.abspath(os.path.join(folder, n)), "-max_len=2048", "-timeout=10",
+                 f"-max_total_time={seconds}", "-print_final_stats=1", f"-artifact_prefix={work}/bad/",
+                 f"{work}/new", corpus], stdout=log, stderr=log, stdin=subprocess.DEVNULL)))
+    for n, work, p in running:
+        try:
+            rc = p.wait(timeout=seconds + 120)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            rc = p.wait()
+        with open(f"{work}/log", errors="replace") as f:
+            tried = re.search(r"stat::number_of_executed_units: (\d+)", f.read())
+        bad = rc != 0 or not tried or int(tried[1]) < 2
+        totals.add(0 if bad else 1, 1 if bad else 0, 0, n)
+        print(f"{'FAIL' if bad else 'ok'}  {n}: {tried[1] if tried else 'no'} inputs", flush=True)
+        if bad:
+            fuzz_report(n, f"{work}/log", f"{work}/bad")
+        shutil.rmtree(work)
 
 
 class Result(unittest.TextTestResult):
@@ -115,8 +160,9 @@ def run_python(folder, word, totals):
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("-k", dest="word", default="")
-    ap.add_argument("--only", choices=["unit", "python", "live"])
+    ap.add_argument("--only", choices=["unit", "fuzz", "python", "live"])
     ap.add_argument("--build", default=os.path.join(ROOT, "build"))
+    ap.add_argument("--fuzz-seconds", type=int, default=30)
     a = ap.parse_args()
     os.environ["SILENTPIN_BUILD"] = os.path.abspath(a.build)
     totals = Totals()
@@ -127,6 +173,8 @@ def main():
                 path = os.path.join(folder, f)
                 if f.startswith("test_") and "." not in f and a.word in f:
                     run_cmocka(path, totals)
+    if a.only in (None, "fuzz"):
+        run_fuzz(a.build, a.word, a.fuzz_seconds, totals)
     if a.only in (None, "python"):
         run_python("tests/node", a.word, totals)
     for name in ("attach_smoke", "attach_messages", "attach_process"):

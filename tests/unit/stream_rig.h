@@ -162,8 +162,8 @@ static inline void http_feed(struct http_feed *f, const uint8_t *p, size_t n)
 	while (n) {
 		uint64_t skip = f->fast ? sp_http_skip(&f->h) : 0, word = 0, step = 1;
 
-		for (int i = 0; i < 8 && n >= 8; i++)
-			word |= (uint64_t)p[i] << 8 * i;
+		if (f->fast && n >= 8)
+			memcpy(&word, p, 8); /* little endian, as all that silentpin runs on */
 		if (skip) {
 			step = skip < n ? skip : n;
 			sp_http_skipped(&f->h, step);

@@ -122,6 +122,7 @@ static const struct row requests[] = {
 	REQ("chunked not last", POST("Transfer-Encoding: chunked, gzip\r\n"), "bad;"),
 	REQ("nearly chunked", POST("Transfer-Encoding: chunkedx\r\n"), "bad;"),
 	REQ("two words", POST("Transfer-Encoding: chunked x\r\n"), "bad;"),
+	REQ("a word in two", POST("Transfer-Encoding: chun ked\r\n"), "bad;"),
 	REQ("a parameter", POST("Transfer-Encoding: x;chunked;y, chunked;q=1\r\n") "0\r\n\r\n",
 	    "1 POST /generate encoded;end;"),
 	REQ("no chunk size", POST("Transfer-Encoding: chunked\r\n") ";a\r\n",

@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Write the inputs that the corpus grew from: tests/fuzz/seeds.py FOLDER -> FOLDER/{zmtp,http,...}.
+
+`make fuzz-corpus` fuzzes from these and from the kept corpus, and keeps the smallest set of inputs
+that reaches as much of the decoders.
+"""
+import os
+import struct
+import sys
+
+NULL = b"\xff" + bytes(7) + b"\1\x7f\3\0NULL" + bytes(16 + 32)
+READY = b"\4\x1a\5READY\x0bSocket-Type\0\0\0\4PULL"
+CRLF = b"\r\n"
+KEYS = b'"bootstrap_room":%d,"bootstrap_host":"10.0.0.7","rid":"a1"'
+
+
+def frame(body, more=0, command=0, long=False):
+    flags = more | command << 2
+    if long or len(body) > 255:
+        return bytes([flags | 2]) + struct.pack(">Q", len(body)) + body
+    return bytes([flags, len(body)]) + body
+
+
+def message(*parts, long=False):
+    return b"".join(frame(p, int(i + 1 < len(parts)), long=long) for i, p in enumerate(parts))
+
+
+def zmtp():
+    ping = frame(b"\4PING\0\0", command=1)
+    yield 0, NULL + READY + message(b"NixlMsgGuard", b"17", b"10.0.0.1", b"5000", b"agent", bytes(64))
+    for name in (b"PLAIN", b"CURVE", b"GSSAPI", b"OTHER"):
+        yield 0, NULL[:12] + name.ljust(20, b"\0") + bytes(32) + READY
+    for head in (b"\1\0", b"\6\0hello", b"\xff" + bytes(8) + b"\0", NULL[:10] + b"\1\0", b"\0"):
+        yield 0, head + bytes(8)
+    yield 1, message(b"ABORT", b"5") + ping + message(b"", b"", b"x")
+    yield 1, message(b"a", b"b" * 63, b"c" * 64, b"d" * 65, b"e" * 300) + message(b"f", long=True)
+    yield 1, frame(b"a", 1) + ping + frame(b"\1x", 0) + frame(b"\x09SUBSCRIBEa", command=1)
+    yield 1, b"\2\0\0\1" + bytes(5) + b"abc"
+    for bad in (b"\5\1\1", b"\4\0", b"\4\1\5", b"\x80", b"\2\x80" + bytes(7), b"\2\0\0\1\0\0\0\0\1"):
+        yield 1, frame(b"x") + bad
+
+
+def chunked(body, size):
+    parts = [body[i:i + size] for i in range(0, len(body), size)]
+    return b"".join(b"%x%s" % (len(p), CRLF) + p + CRLF for p in parts) + b"0" + CRLF + CRLF
+
+
+def request(body, headers=b"", size=0):
+    frame_ = b"Transfer-Encoding: chunked" if size else b"Content-Length: %d" % len(body)
+    head = b"POST /generate?a=b HTTP/1.1" + CRLF + headers + frame_ + CRLF + CRLF
+    return head + (chunked(body, size) if size else body)
+
+
+def bodies():
+    yield b"{" + KEYS % 7 + b"}"
+    yield b'{"text":"\\"bootstrap_room\\":1 \\\\\\\\", ' + KEYS % (2**64 - 1) + b" }"
+    yield b'{"a":{"bootstrap_room":1,"b":[1,"]",{}]},"c":[[[]]],' + KEYS % 0 + b"}"
+    yield b'{"bootstrap_room":[1,null,-2,3.5,"x",[4],{"y":5},6],"rid":["a","b\\n"],"bootstrap_host":[]}'
+    yield b'{"rid":"' + b"r" * 70 + b'","bootstrap_room":18446744073709551616,"bootstrap_room":9e9}'
+    yield b'\xef\xbb\xbf [{"rid":1}]'
+    yield b'{ "bootstrap_roo" : 1 , "rid\\u0064" : 2 , "rid" : true }'
+    yield b'{"input_ids":[' + b",".join(b"%d" % i for i in range(40)) + b'],"rid":"q"}'
+
+
+def http():
+    for body in bodies():
+        for size in (0, 1, 5, 1000):
+            yield 0, 7, request(body, size=size)
+    yield 0, 3, request(b"abc", b"Expect: 100-continue\r\nX: a\r\n b\r\n") * 3
+    yield 0, 3, request(b"abc", b"Content-Encoding: gzip, identity\r\nContent-Length: 3, 3\r\n")
+    yield 0, 3, request(b"abc", b"Transfer-Encoding: gzip\r\nContent-Length: 5\r\n", 2)
+    for line in (b"GET http://h/p?q HTTP/1.0", b"OPTIONS * HTTP/1.1", b"CONNECT h:1 HTTP/1.1",
+                 b"PRI * HTTP/2.0", b"GET /", b"get /a#b HTTP/1.1\nHost: x\n"):
+        yield 0, 1, CRLF + line + CRLF + CRLF + b"GET / HTTP/1.1" + CRLF + CRLF
+    yield 0, 9, b"POST / HTTP/1.1\nTransfer-Encoding:chunked\n\n1;x\na\r\n00\nTrailer: 1\n\nGET"
+    for status in (b"100 Continue", b"101 Up", b"200 OK", b"204 No", b"304 Not", b"404"):
+        for more in (b"Content-Length: 3", b"Transfer-Encoding: chunked", b"Content-Length : 0",
+                     b"Transfer-Encoding: chunked, gzip;a"):
+            reply = b"HTTP/1.1 " + status + CRLF + more + CRLF + CRLF
+            for switches in (1, 5, 9):
+                yield switches, 5, (reply + b"3\r\n") * 2
+    for text in (b'plain \\" text', b"\\\\\\", b'""""', b'{"rid":"x"}]}', b"\xff" * 40, b"\\u0041" * 9):
+        yield 2, 77, text
+
+
+def main():
+    for name, inputs in (("zmtp", zmtp()), ("http", http())):
+        folder = os.path.join(sys.argv[1], name)
+        os.makedirs(folder, exist_ok=True)
+        for i, parts in enumerate(inputs):
+            with open(os.path.join(folder, f"seed-{i:03}"), "wb") as f:
+                f.write(bytes(parts[:-1]) + parts[-1])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main()
