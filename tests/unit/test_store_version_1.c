@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Files of version 1, which knew nothing of the server's own view: read as they are, and upgraded
- * when written. */
+/* Files of version 1, which knew nothing of the server's own view, and of version 2, which did not
+ * keep whether operations were seen: read as they are, and upgraded when written. */
 #include "store_view_rig.h"
 
 /* The schema as version 1 wrote it. */
@@ -82,6 +82,13 @@ static void exec(sqlite3 *db, const char *sql)
 		fail_msg("%s", why);
 }
 
+/* What version 2 had besides. */
+static const char more_2[] =
+	"CREATE TABLE stack(life INTEGER NOT NULL, n INTEGER NOT NULL, ns INTEGER NOT NULL,"
+	" pid INTEGER NOT NULL, tid INTEGER NOT NULL, name TEXT, frames TEXT NOT NULL,"
+	" PRIMARY KEY(life, n)) WITHOUT ROWID;"
+	"INSERT INTO role VALUES(19,'view'); PRAGMA user_version = 2";
+
 static void make_version_1(const struct rig *r)
 {
 	sqlite3 *db;
@@ -93,6 +100,16 @@ static void make_version_1(const struct rig *r)
 	exec(db, roles_1);
 	exec(db, rows_1);
 	exec(db, "COMMIT; PRAGMA journal_mode = WAL");
+	sqlite3_close(db);
+}
+
+static void make_version_2(const struct rig *r)
+{
+	sqlite3 *db;
+
+	make_version_1(r);
+	assert_int_equal(sqlite3_open(r->path, &db), SQLITE_OK);
+	exec(db, more_2);
 	sqlite3_close(db);
 }
 
@@ -164,6 +181,33 @@ static void test_write_version_1(void **state)
 	assert_string_equal(rig_sql(r, "SELECT count(*) FROM role"), "20");
 }
 
+static void test_version_2(void **state)
+{
+	struct rig *r = *state;
+	struct store_cfg cfg = rig_cfg(r, true);
+	struct recording *rec;
+	struct sp_err err = {0};
+	struct store *s;
+
+	make_version_2(r);
+	assert_old_rows(r);
+	rec = rig_open(r);
+	assert_false(rec_session(rec)->no_posts);
+	rec_close(rec);
+	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "2");
+	cfg.no_posts = cfg.sees_arrive = true;
+	assert_int_equal(store_open(&cfg, &s, &err), 0);
+	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "3");
+	store_close(s, START + SEC);
+	rec = rig_open(r);
+	assert_true(rec_session(rec)->no_posts);
+	assert_true(rec_session(rec)->sees_arrive);
+	assert_false(rec_session(rec)->sees_release);
+	rec_close(rec);
+	assert_string_equal(rig_sql(r, "SELECT group_concat(no_posts) FROM session"), "0,1");
+	assert_string_equal(rig_sql(r, "PRAGMA integrity_check"), "ok");
+}
+
 /* One that reads it meanwhile goes on with what it has opened. */
 static void test_upgrade_under_a_reader(void **state)
 {
@@ -188,6 +232,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_RIG(test_read_version_1),
 		WITH_RIG(test_write_version_1),
+		WITH_RIG(test_version_2),
 		WITH_RIG(test_upgrade_under_a_reader),
 	};
 
