@@ -237,6 +237,27 @@ static void test_text(void **state)
 				  "(pid 4242): failed after a stall of 1 min 5 s (was "
 				  "transfer-stalled)\n");
 	free(text);
+	a.outcome = OUTCOME_NONE;
+	text = alert_text(&a, &env);
+	assert_non_null(strstr(text, "ENDED room"));
+	assert_non_null(strstr(text, ": no more is known of it after a stall of"));
+	free(text);
+	a = (struct model_alert){.type = ALERT_PEER,
+				 .ns = 603 * SEC,
+				 .pid = 1,
+				 .what = "reset",
+				 .note = "timed out",
+				 .peer = "10.0.0.7:1",
+				 .agent = "decode\x01"};
+	text = alert_text(&a, &env);
+	assert_string_equal(text, "2026-11-29T12:00:03.000Z peer pid 1: reset 10.0.0.7:1 of peer "
+				  "decode\\x01 (timed out)\n");
+	free(text);
+	a.peer = a.note = "";
+	text = alert_text(&a, &env);
+	assert_string_equal(text, "2026-11-29T12:00:03.000Z peer pid 1: reset of peer "
+				  "decode\\x01\n");
+	free(text);
 	a = (struct model_alert){.type = ALERT_TARGET, .ns = 603 * SEC, .pid = 1, .what = "exited"};
 	text = alert_text(&a, &env);
 	assert_string_equal(text, "2026-11-29T12:00:03.000Z target pid 1: exited\n");
