@@ -72,3 +72,9 @@ $(LIVE_B)/zmq_peer: tests/live/peers/zmq_peer.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LIVE_PEER_FLAGS) -s $< $(LIVE_ZMQ_STATIC) -o $@
+
+targets: $(LIVE_B)/sock_cancel
+$(LIVE_B)/sock_cancel: tests/live/targets/sock_cancel.c
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -Wall -Wextra -Wno-unused-result -Werror -pthread $< -o $@

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Link the socket functions of a process's libc, or enter it where all processes are seen. */
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "attach/sock_links.h"
 #include "attach/sock_sites.h"
-#include "attach/watched.h"
+#include "attach/sockets.h"
 #include "util/clock.h"
 
 #define PATIENCE NS_PER_SEC /* a program that has just been started has no libc mapped yet */
@@ -27,6 +28,7 @@ static void drop_libs(struct sock_watch *sw)
 static void refuse(struct attach *a, pid_t pid, struct sock_watch *sw, const char *why)
 {
 	struct attach_notice n = {.what = NOTICE_SOCKETS_NO, .ns = mono_ns(), .pid = (uint32_t)pid};
+	const struct watched *w = watched_find(a, (uint32_t)pid);
 
 	drop_libs(sw);
 	bpfload_sock_proc(&a->bpf, (uint32_t)pid, 0);
@@ -34,7 +36,8 @@ static void refuse(struct attach *a, pid_t pid, struct sock_watch *sw, const cha
 	sw->refused = true;
 	snprintf(sw->why, sizeof(sw->why), "%s", why);
 	snprintf(n.text, sizeof(n.text), "%s", why);
-	attach_notify(a, &n);
+	if (!w || socks_is_server(a, w))
+		attach_notify(a, &n);
 }
 
 static struct plan *libc_plan(struct attach *a, pid_t pid, const struct map_file *f)
@@ -113,6 +116,15 @@ static bool has_libc(const struct sock_watch *sw, const struct map_file *f)
 	return false;
 }
 
+/* The kernel maps it together with the program, and it maps libc. A static program has none. */
+static bool has_loader(const struct map_files *files)
+{
+	for (int i = 0; i < files->n; i++)
+		if (!fnmatch("ld[-6.]*", files->file[i].base, 0))
+			return true;
+	return false;
+}
+
 static void link_libcs(struct attach *a, pid_t pid, struct sock_watch *sw,
 		       const struct map_files *files)
 {
@@ -136,7 +148,7 @@ static void link_libcs(struct attach *a, pid_t pid, struct sock_watch *sw,
 	if (sw->nlib > had)
 		bpfload_sock_scan(&a->bpf, (uint32_t)pid);
 	sw->in_place = sw->nlib > 0;
-	if (!sw->in_place && mono_ns() - sw->since_ns > PATIENCE)
+	if (!sw->in_place && (!has_loader(files) || mono_ns() - sw->since_ns > PATIENCE))
 		refuse(a, pid, sw,
 		       "no libc is mapped, its calls go another way: say "
 		       "SILENTPIN_SOCKETS=syscall");

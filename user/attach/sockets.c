@@ -100,12 +100,20 @@ static uint32_t front_rules(const struct front *f)
 	return rules;
 }
 
+/* What silentpin is about to start is still its own copy. */
+static bool before_exec(pid_t pid)
+{
+	return front_parent(PROC, pid) == getpid() && front_same_exe(PROC, pid, getpid());
+}
+
 uint32_t socks_rules(const struct attach *a, pid_t pid)
 {
 	const struct profile_sockets *s = a->profile->sockets;
 	uint32_t rules = a->how ? front_rules(find_front(a, (uint32_t)pid)) : 0;
 
-	for (int i = 0; a->how && i < s->nentries; i++)
+	if (!a->how || before_exec(pid))
+		return 0;
+	for (int i = 0; i < s->nentries; i++)
 		if (front_self(PROC, &s->entry[i].process, pid))
 			rules |= 1u << i;
 	return rules;
