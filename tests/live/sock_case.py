@@ -205,10 +205,10 @@ class SockWatch(sp.Watch):
     def __init__(self, pid, profile, *args, **kw):
         super().__init__("--only", "sockets", "-p", pid, "--record", "all", "--min-confidence", "possible",
                          "--probes", "PROFILE", *args, **kw)
-        path = os.path.join(self.dir.name, "probes.yaml")
-        with open(path, "w", encoding="ascii") as f:
+        self.profile_path = os.path.join(self.dir.name, "probes.yaml")
+        with open(self.profile_path, "w", encoding="ascii") as f:
             f.write(profile)
-        self.args[self.args.index("PROFILE")] = path
+        self.args[self.args.index("PROFILE")] = self.profile_path
 
     def peers(self):
         """The details of its peer events."""

@@ -3,7 +3,8 @@
 """An HTTP server to be watched: http_target.py asyncio|server. Says "port N" on stdout.
 
 POST anything: 200 with the number of bytes that came. /code/N: N as status. /chunked, /close: a chunked
-reply, one that ends with the connection. /hold: no reply before a line comes on stdin.
+reply, one that ends with the connection. /hold: no reply before a line comes on
+stdin (asyncio: none when the client closes meanwhile).
 """
 import asyncio
 import http.server
@@ -40,6 +41,19 @@ async def read_body(reader, headers):
     return total
 
 
+async def answer_is_wanted(reader):
+    """After a line on stdin; False: the client has closed before, which ends its request."""
+    gone = asyncio.ensure_future(reader.read(1))
+    while not held.is_set() and not gone.done():
+        await asyncio.wait([gone], timeout=0.01)
+    if gone.done():
+        gone.exception()  # a reset; looked at, or it is complained of
+        return False
+    gone.cancel()
+    await asyncio.wait([gone])
+    return True
+
+
 async def on_connection(reader, writer):
     try:
         while True:
@@ -49,8 +63,8 @@ async def on_connection(reader, writer):
             if headers.get("expect"):
                 writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             n = await read_body(reader, headers)
-            if path == "/hold":
-                await asyncio.to_thread(held.wait)
+            if path == "/hold" and not await answer_is_wanted(reader):
+                break
             data, on = reply(path, n)
             writer.write(data)
             await writer.drain()
