@@ -254,12 +254,37 @@ __noinline int sp_seek(struct sp_conn *c, struct sp_dir *d, struct sp_io *io)
 /* ---- is it what comes next? --------------------------------------------------------------------
  */
 
-/* n bytes have passed that no decoder saw. */
-static __always_inline void sp_gap(struct sp_conn *c, struct sp_dir *d, const struct sp_io *io,
-				   __u64 n, __u8 why)
+/* The last byte of a body that is not looked at: any will do. */
+static __always_inline void sp_gap_end(struct sp_conn *c, struct sp_dir *d, struct sp_io *io)
 {
-	if (d->is == SP_DIR_FOLLOW && n <= sp_dir_skip(c, d)) {
-		sp_dir_skipped(c, d, n);
+	const struct sp_sock_rule *rule;
+	__u32 idx = c->rule;
+	int did;
+
+	rule = bpf_map_lookup_elem(&sp_sock_rules, &idx);
+	if (!rule)
+		return;
+	if (c->kind == SP_KIND_HTTP) {
+		did = sp_http_byte(&d->h, (const struct sp_http_keys *)rule->key, 0);
+		if (did)
+			sp_http_done(c, d, io, did);
+		return;
+	}
+	did = sp_zmtp_byte(&d->z, 0);
+	if (did)
+		sp_zmtp_done(c, d, io, did);
+}
+
+/* n bytes have passed that no decoder saw: no harm within a body of which nothing is wanted. */
+static __always_inline void sp_gap(struct sp_conn *c, struct sp_dir *d, struct sp_io *io, __u64 n,
+				   __u8 why)
+{
+	__u64 skip = d->is == SP_DIR_FOLLOW ? sp_dir_skip(c, d) : 0;
+
+	if (skip && n - 1 <= skip) {
+		sp_dir_skipped(c, d, n <= skip ? n : skip);
+		if (n > skip)
+			sp_gap_end(c, d, io);
 		return;
 	}
 	if (d->is == SP_DIR_FOLLOW || d->is == SP_DIR_SEEK)

@@ -10,7 +10,9 @@
  * number. */
 __u32 sp_scan_pid;
 
-/* Where one direction stands. */
+#define SP_NSEC 1000000000ull
+
+/* Where one direction stands, and since when it is silent. */
 static __always_inline void sp_scan_dir(struct sp_conn *c, struct sock *sk, __u8 dir, bool tcp)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -28,8 +30,9 @@ static __always_inline void sp_scan_dir(struct sp_conn *c, struct sock *sk, __u8
 		d->pos = pos;
 		then = dir == SP_DIR_IN ? BPF_CORE_READ(icsk, icsk_ack.lrcvtime)
 					: BPF_CORE_READ(tp, lsndtime);
-		if ((__u32)bpf_jiffies64() - then >= SP_IDLE_JIFFIES)
-			ns -= SP_IDLE_NS;
+		then = (__u32)bpf_jiffies64() - then;
+		if (then > 1 && then < 1u << 31)
+			ns -= (then - 1) * SP_NSEC / sp_hz;
 	}
 	d->known = 1;
 	d->is = SP_DIR_SEEK;

@@ -7,21 +7,21 @@
 
 /* Set by user space before the object is loaded: entries in sp_sock_rules. */
 const volatile __u32 sp_nsock_rules;
+const volatile __u32 sp_hz; /* jiffies of a second */
 /* Where records' connection numbers come from. */
 __u64 sp_conn_ids __attribute__((aligned(64)));
 
-#define SP_FEED         32   /* bytes looked at one by one in one go */
-#define SP_WORDS        8    /* and eight at a time */
-#define SP_BLOCK        512  /* bytes of payload looked at in one go */
-#define SP_BLOCKS       128  /* scratch blocks */
-#define SP_SLOT_TRIES   8    /* blocks tried before giving up */
-#define SP_SAVED_CALLS  8192 /* threads inside a call, between ENTRY and RET */
-#define SP_ENDED        4096 /* ended connections that wait for their removal */
-#define SP_ENDED_NS     2000000000ull
-#define SP_IDLE_NS      1000000000ull /* silence after which a message is believed to begin */
-#define SP_IDLE_JIFFIES 1000          /* the same or longer, whatever HZ is */
-#define SP_TRIALS       8             /* reads in a row that vouch for a boundary */
-#define SP_FAILS        64 /* reads that fitted nothing: the connection is of no interest */
+#define SP_FEED        32   /* bytes looked at one by one in one go */
+#define SP_WORDS       8    /* and eight at a time */
+#define SP_BLOCK       512  /* bytes of payload looked at in one go */
+#define SP_BLOCKS      128  /* scratch blocks */
+#define SP_SLOT_TRIES  8    /* blocks tried before giving up */
+#define SP_SAVED_CALLS 8192 /* threads inside a call, between ENTRY and RET */
+#define SP_ENDED       4096 /* ended connections that wait for their removal */
+#define SP_ENDED_NS    2000000000ull
+#define SP_IDLE_NS     1000000000ull /* silence after which a message is believed to begin */
+#define SP_TRIALS      8             /* reads in a row that vouch for a boundary */
+#define SP_FAILS       64 /* reads that fitted nothing: the connection is of no interest */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

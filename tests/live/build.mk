@@ -24,8 +24,8 @@ $(LIVE_B)/attach_%: tests/live/attach_%.c tests/live/attach_rig.c $(LIVE_HDRS) $
 	$(Q)$(CC) $(CPPFLAGS_OWN) -Itests/live $(CFLAGS_OWN) $(CFLAGS) $< tests/live/attach_rig.c \
 		$(B)/libsilentpin.a $(LIBS) -lcmocka -o $@
 
-targets: $(LIVE_B)/pydump $(LIVE_B)/pysnap
-$(LIVE_B)/pydump $(LIVE_B)/pysnap: $(LIVE_B)/%: tests/live/%.c $(B)/libsilentpin.a
+targets: $(LIVE_B)/pydump $(LIVE_B)/pysnap $(LIVE_B)/sock_smoke
+$(LIVE_B)/pydump $(LIVE_B)/pysnap $(LIVE_B)/sock_smoke: $(LIVE_B)/%: tests/live/%.c $(B)/libsilentpin.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS_OWN) $(CFLAGS_OWN) $(CFLAGS) $< $(B)/libsilentpin.a $(LIBS) -o $@

@@ -3,6 +3,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "attach/bpfload.h"
@@ -10,6 +11,7 @@
 #include "silentpin.skel.h"
 #include "sp_conn.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 #define ITER_FUNC "bpf_iter_task_file"
@@ -66,6 +68,16 @@ int sock_make_conns(void)
 			      sizeof(struct sp_conn), SP_MAX_CONNS, NULL);
 }
 
+/* The coarse clock moves once a jiffy. */
+static uint32_t jiffies_of_a_second(void)
+{
+	struct timespec ts;
+
+	if (clock_getres(CLOCK_MONOTONIC_COARSE, &ts) || ts.tv_sec || ts.tv_nsec <= 0)
+		return 1000; /* no kernel has more */
+	return (uint32_t)(NS_PER_SEC / (uint64_t)ts.tv_nsec);
+}
+
 static void no_maps(struct silentpin_bpf *skel)
 {
 	struct bpf_map *map[] = {skel->maps.sp_sock_rules, skel->maps.sp_sock_procs,
@@ -95,6 +107,7 @@ int sock_configure(struct silentpin_bpf *skel, const struct sock_load *s, const 
 	if (backend == BACKEND_MULTI)
 		bpf_program__set_expected_attach_type(skel->progs.sock_libc,
 						      SP_BPF_TRACE_UPROBE_MULTI);
+	skel->rodata->sp_hz = jiffies_of_a_second();
 	skel->rodata->sp_nsock_rules = (uint32_t)p->sockets->nentries;
 	return 0;
 }
