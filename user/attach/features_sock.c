@@ -33,7 +33,10 @@ static int try_raw(const char *tracepoint)
 
 static int try_fentry(const char *function)
 {
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FENTRY);
+	struct bpf_prog_load_opts opts = {
+		.sz = sizeof(opts),
+		.expected_attach_type = BPF_TRACE_FENTRY,
+	};
 	int id = libbpf_find_vmlinux_btf_id(function, BPF_TRACE_FENTRY);
 	__closefd int prog = -1, link = -1;
 

@@ -33,7 +33,7 @@ static void libc_rows(uint32_t pid, const struct plan *plan, const int *err,
 		snprintf(row.where, sizeof(row.where), "%s", p->where);
 		if (!p->ok)
 			snprintf(row.reason, sizeof(row.reason), "%s", p->reason);
-		else if (!row.ok)
+		else if (err && err[i])
 			uprobe_reason(err[i], backend, row.reason, sizeof(row.reason));
 		fn(ctx, &row);
 	}
