@@ -89,7 +89,7 @@ static void on_life_ended(void *ctx, const struct model_life *l)
 
 	if (l->outcome == OUTCOME_DONE)
 		w->ended_done++;
-	else
+	else if (l->outcome == OUTCOME_FAILED)
 		w->ended_failed++;
 	if (w->store)
 		store_life_ended(w->store, l);

@@ -41,7 +41,7 @@ enum sp_cause {
 };
 enum sp_confidence { CONF_NONE = 0, CONF_POSSIBLE, CONF_LIKELY, CONF_CERTAIN };
 enum sp_outcome {
-	OUTCOME_NONE = 0,
+	OUTCOME_NONE = 0, /* ended: another process's, or nothing shows how */
 	OUTCOME_DONE,
 	OUTCOME_FAILED,
 	OUTCOME_MOVING /* recovered only */
@@ -148,8 +148,8 @@ struct model_ops {
 struct model_cfg {
 	const struct profile *profile;   /* room type, fakes, needs; kept by reference */
 	uint64_t stage_ns[SP_STAGE_MAX]; /* deadlines; 0: none. Start from profile->stage_ns */
-	bool sees_release; /* an active source shows release or reply (sockets). The server's own
-			      view says so itself, by its events */
+	bool sees_release; /* an active source shows the release of every life. Of single lives
+			      EV_TRACKED says so, and the server's own view by its events */
 	bool sees_arrive;  /* an active source shows arrivals */
 	bool no_posts;     /* no active source shows operations (sockets alone): what is missing
 			      there says nothing */
