@@ -259,6 +259,35 @@ static void test_cut(void **state)
 	rig_none(r);
 }
 
+/* The end of a message fits no other: its process, its probe, its role and its sender count. */
+static void test_cut_of_another(void **state)
+{
+	struct rig *r = *state;
+	struct sp_event ev;
+
+	by_socket(r, SEC, "77");
+	ev = announce(SEC, P_RECV, "77");
+	ev.flags = EV_CUT;
+	ev.pid++;
+	assert_true(sockets_native(r->s, &ev));
+	ev.pid = PID;
+	ev.probe = P_SEND;
+	assert_true(sockets_native(r->s, &ev));
+	ev.probe = P_RECV;
+	ev.role = ROLE_ABORT;
+	assert_true(sockets_native(r->s, &ev));
+	ev.role = ROLE_ANNOUNCE;
+	strcpy(ev.agent, "b");
+	assert_true(sockets_native(r->s, &ev));
+	ev.agent[0] = '\0';
+	strcpy(ev.peer, "10.0.0.8:1");
+	assert_true(sockets_native(r->s, &ev));
+	ev.peer[0] = '\0'; /* cut off, too: the room must do */
+	assert_false(sockets_native(r->s, &ev));
+	socket_told(r, SEC, "77");
+	rig_none(r);
+}
+
 /* A registration has no room: its sender must fit. */
 static void test_cut_without_room(void **state)
 {
@@ -300,6 +329,49 @@ static void test_repeats(void **state)
 	by_socket(r, 5 * SEC, "77");
 	sockets_tick(r->s, 7 * SEC);
 	rig_expect(r, ROLE_PEER, "unread");
+	rig_none(r);
+}
+
+/* Equal messages in different states at once. */
+static void test_repeats_in_two_states(void **state)
+{
+	struct rig *r = *state;
+
+	assert_true(by_probe(r, SEC / 2, "1"));
+	by_socket(r, SEC, "77");
+	by_socket(r, SEC + SEC / 2, "77");
+	by_socket(r, SEC + SEC / 2, "77");
+	sockets_tick(r->s, 2 * SEC);
+	rig_expect(r, ROLE_PEER, "unread"); /* the first */
+	for (int i = 0; i < 3; i++)
+		assert_true(by_probe(r, 2 * SEC + 1, "77"));
+	sockets_tick(r->s, 9 * SEC);
+	rig_none(r);
+	assert_int_equal(rig_stats(r).confirmed, 3);
+}
+
+/* The end of a connection is told behind what came over it, not behind what was sent. */
+static void test_end_behind_a_message(void **state)
+{
+	struct rig *r = *state;
+	struct sp_event ev;
+
+	conn_opens(r, 1, PID, 1, S_BOOTSTRAP);
+	conn_is(r, 2, 1, S_BOOTSTRAP, SP_CONN_EOF, 0, SP_DIR_IN);
+	r->n = 0;
+	assert_true(by_probe(r, SEC, "77"));
+	by_socket(r, SEC + 1, "77");
+	assert_int_equal(rig_expect(r, ROLE_PEER, "closed").ns, SEC + 2);
+	ev = announce(2 * SEC, P_SENT, "78");
+	sockets_message(r->s, &ev, 1, true);
+	ev.probe = P_SEND;
+	assert_true(sockets_native(r->s, &ev)); /* after it */
+	assert_true(sockets_native(r->s, &ev));
+	ev.probe = P_SENT;
+	sockets_message(r->s, &ev, 1, true); /* before it */
+	sockets_message(r->s, &ev, 1, true); /* never */
+	sockets_tick(r->s, 4 * SEC);
+	rig_expect(r, ROLE_ANNOUNCE, "");
 	rig_none(r);
 }
 
@@ -361,6 +433,9 @@ static void test_bounds(void **state)
 		assert_true(by_probe(r, 2 * SEC, room));
 	}
 	rig_none(r);
+	by_socket(r, 2 * SEC, "119999"); /* still known */
+	by_socket(r, 2 * SEC, "100000"); /* not any more */
+	assert_int_equal(rig_stats(r).confirmed, 3);
 }
 
 static void test_forgotten_in_time(void **state)
@@ -434,8 +509,11 @@ int main(void)
 		T(test_socket_wins),
 		T(test_without_same_as),
 		T(test_cut),
+		T(test_cut_of_another),
 		T(test_cut_without_room),
 		T(test_repeats),
+		T(test_repeats_in_two_states),
+		T(test_end_behind_a_message),
 		T(test_repeat_of_a_missed_one),
 		T(test_sent),
 		T(test_bounds),

@@ -79,6 +79,8 @@ static void test_silent_connections(void **state)
 	feed_conn(r, &rec);
 	conn_is(r, 9, 2, S_STATUS, SP_CONN_CLOSED, 0, 0);
 	conn_is(r, 9, 3, S_STATUS, SP_CONN_EOF, 0, 0);
+	rec = conn_rec(5, PID, 4, S_STATUS, SP_CONN_OPEN); /* and one that had begun before */
+	feed_conn(r, &rec);
 	rig_none(r);
 	assert_int_equal(rig_stats(r).untrusted, 0);
 }
@@ -155,12 +157,16 @@ static void test_a_nameless_message_is_the_agents(void **state)
 static void test_an_address_taken_over(void **state)
 {
 	struct rig *r = *state;
+	struct sp_event ev = message(4, P_STATUS, ROLE_ABORT, "77", "", ADDR);
 
 	conn_opens(r, 1, PID, 1, S_STATUS);
 	announce(r, 2, 1, "77", "old", ADDR);
 	conn_opens(r, 3, PID, 2, S_STATUS);
 	announce(r, 4, 2, "78", "new", ADDR);
 	r->n = 0;
+	sockets_message(r->s, &ev, 1, false); /* without a name, by the connection of the old one */
+	rig_expect(r, ROLE_ABORT, "");
+	rig_none(r);
 	conn_is(r, 5, 1, S_STATUS, SP_CONN_RESET, 0, 0);
 	peer(r, "reset", "old", "10.0.0.1:41001");
 	conn_is(r, 6, 2, S_STATUS, SP_CONN_CLOSED, 0, 0);
@@ -177,6 +183,11 @@ static void test_agents_belong_to_a_process(void **state)
 	conn_opens(r, 1, 11, 2, S_STATUS);
 	sockets_message(r->s, &ev, 1, false);
 	ev.pid = 11;
+	ev.agent[0] = '\0'; /* that of another process with this address has a name */
+	r->n = 0;
+	sockets_message(r->s, &ev, 2, false);
+	assert_string_equal(rig_expect(r, ROLE_PEER, "opened").agent, ADDR);
+	strcpy(ev.agent, "a");
 	sockets_message(r->s, &ev, 2, false);
 	r->n = 0;
 	conn_is(r, 5, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
@@ -184,6 +195,43 @@ static void test_agents_belong_to_a_process(void **state)
 	conn_is(r, 5, 2, S_STATUS, SP_CONN_CLOSED, 0, 0);
 	ev = rig_expect(r, ROLE_PEER, "closed");
 	assert_int_equal(ev.pid, 11);
+}
+
+/* Whatever else has a sender's name in it introduces nobody. */
+static void test_who_is_introduced(void **state)
+{
+	struct rig *r = *state;
+	struct sp_event ev = message(2, P_STATUS, ROLE_CONTROL, "77", "a", ADDR);
+
+	conn_opens(r, 1, PID, 1, S_STATUS);
+	r->n = 0;
+	sockets_message(r->s, &ev, 1, false);
+	rig_expect(r, ROLE_CONTROL, "");
+	ev.role = ROLE_ANNOUNCE;
+	sockets_message(r->s, &ev, 1, true); /* sent */
+	announced(r);
+	ev.role = ROLE_REGISTER;
+	ev.room[0] = '\0';
+	sockets_message(r->s, &ev, 1, false);
+	peer(r, "opened", "a", ADDR);
+	rig_expect(r, ROLE_REGISTER, "");
+	rig_none(r);
+}
+
+/* Who last read a connection owns it. */
+static void test_another_process_reads(void **state)
+{
+	struct rig *r = *state;
+	struct sp_rec_conn rec = conn_rec(2, 11, 1, S_STATUS, SP_CONN_LOST);
+
+	conn_opens(r, 1, PID, 1, S_STATUS);
+	r->n = 0;
+	feed_conn(r, &rec);
+	assert_int_equal(rig_expect(r, ROLE_PEER, "lost").pid, 11);
+	sockets_process_gone(r->s, PID, 3);
+	conn_is(r, 4, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	assert_int_equal(rig_expect(r, ROLE_PEER, "closed").pid, 11);
+	rig_none(r);
 }
 
 /* The server reads the last message after the peer has closed: the end is told behind it. */
@@ -285,6 +333,16 @@ static void test_stream_of_agents(void **state)
 	conn_is(r, 9, 2, S_STATUS, SP_CONN_CLOSED, 0, 0);
 	peer(r, "closed", "a", ADDR);
 	rig_none(r);
+	conn_opens(r, 10, PID, 3, S_STATUS);
+	announce(r, 11, 3, "78", "a", ADDR);
+	r->n = 0;
+	conn_is(r, 12, 3, S_STATUS, SP_CONN_UNREADABLE, SP_WHY_LONG, SP_DIR_IN);
+	peer(r, "unreadable", "a", ADDR);
+	peer(r, "unreadable", "", "10.0.0.3:41003");
+	conn_is(r, 13, 3, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	peer(r, "closed", "a", ADDR);
+	peer(r, "closed", "", "10.0.0.3:41003");
+	rig_none(r);
 }
 
 static void test_unreadable(void **state)
@@ -345,6 +403,43 @@ static void test_bounds(void **state)
 	/* an ended one goes before any that is open */
 	conn_opens(r, 6, PID, 1 << 20, S_STATUS);
 	assert_int_equal(rig_stats(r).sockets_over, 1);
+	r->n = 0;
+	announce(r, 7, 1 << 20, "77", "b", "10.0.0.7:5556"); /* known anew */
+	conn_is(r, 8, 1 << 20, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	peer(r, "opened", "b", "10.0.0.7:5556");
+	announced(r);
+	peer(r, "closed", "b", "10.0.0.7:5556");
+	/* and then the oldest, one after another */
+	for (uint64_t i = 1; i <= 20; i++)
+		conn_opens(r, 9, PID, (1 << 20) + i, S_STATUS);
+	assert_int_equal(rig_stats(r).sockets_over, 20);
+	r->n = 0;
+	conn_is(r, 10, 21, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	rig_none(r);
+	conn_is(r, 10, 22, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	rig_expect(r, ROLE_PEER, "closed");
+}
+
+/* Agents of one connection, and of all, are bounded. */
+static void test_many_agents(void **state)
+{
+	struct rig *r = *state;
+	char name[32];
+
+	conn_opens(r, 1, PID, 1, S_STATUS);
+	for (int i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "a%d", i);
+		announce(r, 2, 1, "77", name, "");
+	}
+	assert_int_equal(rig_stats(r).sockets_over, 300 - 256);
+	r->n = 0;
+	conn_is(r, 3, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	assert_int_equal(r->n, 256);
+	for (int i = 0; i < 16384 + 100; i++) {
+		snprintf(name, sizeof(name), "b%d", i);
+		announce(r, 4, 2 + (uint64_t)i / 200, "77", name, "");
+	}
+	assert_int_equal(rig_stats(r).sockets_over, 300 - 256 + 100);
 }
 
 static void test_process_gone(void **state)
@@ -366,7 +461,7 @@ static void test_kept_for_a_while(void **state)
 	conn_opens(r, SEC, PID, 1, S_STATUS);
 	conn_is(r, SEC, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
 	r->n = 0;
-	sockets_tick(r->s, 500 * SEC);
+	sockets_tick(r->s, 601 * SEC - 1);
 	announce(r, 500 * SEC, 1, "77", "a", ADDR);
 	announced(r);
 	peer(r, "closed", "a", ADDR);
@@ -492,6 +587,8 @@ int main(void)
 		T(test_a_nameless_message_is_the_agents),
 		T(test_an_address_taken_over),
 		T(test_agents_belong_to_a_process),
+		T(test_who_is_introduced),
+		T(test_another_process_reads),
 		T(test_message_behind_the_end),
 		T(test_end_before_the_confirmation),
 		T(test_trust),
@@ -499,6 +596,7 @@ int main(void)
 		T(test_unreadable),
 		T(test_clients_are_no_peers),
 		T(test_bounds),
+		T(test_many_agents),
 		T(test_process_gone),
 		T(test_kept_for_a_while),
 		T(test_owners),

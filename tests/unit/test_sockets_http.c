@@ -303,6 +303,34 @@ static void test_a_reply_unseen(void **state)
 	rig_none(r);
 }
 
+/* The reply to one request comes while the next is still on its way. */
+static void test_reply_during_the_next(void **state)
+{
+	struct rig *r = *state;
+
+	head(r, CONN, 1, "GET /health");
+	is(r, 2, CONN, 1, SP_HTTP_REQUEST_END, 0);
+	request(r, CONN, 2, 102, "");
+	head(r, CONN, 3, "POST /generate");
+	is(r, 3, CONN, 1, SP_HTTP_REPLY, 200);
+	is(r, 3, CONN, 1, SP_HTTP_REPLY_END, 0);
+	rig_none(r);
+	is(r, 4, CONN, 2, SP_HTTP_REPLY_END, 200);
+	told(r, ROLE_REPLY, "end", "102");
+	is(r, 4, CONN, 2, SP_HTTP_REPLY_END, 200); /* twice is once */
+	number(r, CONN, 3, SOCK_KEY_ROOM, NONE, 103);
+	is(r, 5, CONN, 3, SP_HTTP_REQUEST_END, 0);
+	told(r, ROLE_ARRIVE, "", "103");
+	is(r, 5, CONN, 3, SP_HTTP_REQUEST_END, 0);
+	rig_none(r);
+	request(r, CONN, 4, 104, "");
+	is(r, 6, CONN, 3, SP_HTTP_REPLY_END, 200);
+	is(r, 7, CONN, 4, SP_HTTP_REPLY_END, 200);
+	told(r, ROLE_REPLY, "end", "103");
+	told(r, ROLE_REPLY, "end", "104");
+	rig_none(r);
+}
+
 /* Refused before its body was complete: the server has never taken it. */
 static void test_early_reply(void **state)
 {
@@ -403,6 +431,7 @@ static void test_compressed_request(void **state)
 
 	request(r, CONN, 1, 101, "");
 	head(r, CONN, 2, "POST /generate");
+	number(r, CONN, 2, SOCK_KEY_ROOM, NONE, 102);
 	conn_is(r, 6, CONN, S_HTTP, SP_CONN_UNREADABLE, SP_WHY_ENCODED, SP_DIR_IN);
 	is(r, 7, CONN, 2, SP_HTTP_REQUEST_END, 0);
 	is(r, 8, CONN, 1, SP_HTTP_REPLY_END, 200);
@@ -415,6 +444,26 @@ static void test_compressed_request(void **state)
 	told(r, ROLE_ABORT, "client-gone", "103");
 	rig_none(r);
 	assert_int_equal(rig_stats(r).unreadable_conns, 1);
+}
+
+/* What cannot be read any more, in one direction or in both: no reply is promised there. */
+static void test_unreadable_directions(void **state)
+{
+	static const struct {
+		int why, dir, flags;
+	} row[] = {{SP_WHY_LONG, SP_DIR_IN, EV_TRACKED},
+		   {SP_WHY_LONG, SP_DIR_OUT, 0},
+		   {SP_WHY_UPGRADE, SP_DIR_IN, 0}};
+	struct rig *r = *state;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		conn_opens(r, 1, FRONT, 10 + i, S_HTTP);
+		conn_is(r, 2, 10 + i, S_HTTP, SP_CONN_UNREADABLE, row[i].why, row[i].dir);
+		head(r, 10 + i, 1, "POST /generate");
+		number(r, 10 + i, 1, SOCK_KEY_ROOM, NONE, 101);
+		is(r, 3, 10 + i, 1, SP_HTTP_REQUEST_END, 0);
+		assert_int_equal(told(r, ROLE_ARRIVE, "", "101").flags, row[i].flags);
+	}
 }
 
 /* Where replies are not decoded nothing is promised, and no client is said to have gone. */
@@ -453,7 +502,10 @@ static void test_abort_request(void **state)
 	head(r, 3, 2, "POST /abort_request"); /* of nobody: no room, no event */
 	string(r, 3, 2, SOCK_KEY_RID, NONE, "abcd");
 	is(r, 9, 3, 2, SP_HTTP_REQUEST_END, 0);
-	head(r, 3, 3, "POST /abort_requests"); /* another path */
+	head(r, 3, 3, "POST /abort_requests"); /* other paths */
+	string(r, 3, 3, SOCK_KEY_RID, NONE, "abc");
+	is(r, 9, 3, 3, SP_HTTP_REQUEST_END, 0);
+	head(r, 3, 3, "POST /abort_requesT");
 	string(r, 3, 3, SOCK_KEY_RID, NONE, "abc");
 	is(r, 9, 3, 3, SP_HTTP_REQUEST_END, 0);
 	head(r, 3, 4, "/abort_request");
@@ -551,6 +603,57 @@ static void test_many_rooms(void **state)
 	assert_int_equal(r->n, 4096);
 }
 
+/* Requests without an answer on more connections than are followed: the oldest is given up. */
+static void test_many_connections(void **state)
+{
+	struct rig *r = *state;
+
+	for (uint64_t conn = 1; conn <= SP_MAX_CONNS + 1; conn++) {
+		head(r, 100 + conn, 1, "POST /generate");
+		number(r, 100 + conn, 1, SOCK_KEY_ROOM, NONE, conn);
+		is(r, 3, 100 + conn, 1, SP_HTTP_REQUEST_END, 0);
+		if (conn == SP_MAX_CONNS)
+			r->n = 0;
+	}
+	told(r, ROLE_PEER, "untracked", "1");
+	told(r, ROLE_ARRIVE, "", "16385");
+	rig_none(r);
+	assert_int_equal(rig_stats(r).sockets_over, 1);
+}
+
+static void last_flags(void *ctx, const struct sp_event *ev)
+{
+	*(uint16_t *)ctx = ev->flags;
+}
+
+/* A request of which a room had no place is not one with a single room. */
+static void test_request_cut_by_the_bound(void **state)
+{
+	struct rig *r = *state;
+	uint16_t flags = UINT16_MAX;
+	struct sock_out out = {.emit = last_flags, .ctx = &flags};
+	struct http *h = http_new(&r->p, &out);
+	struct sp_rec_http rec = rec_of(1, 1, 1, SP_HTTP_REQUEST);
+
+	for (rec.conn = 1; rec.conn <= 65; rec.conn++) {
+		int rooms = rec.conn < 64 ? 4096 : rec.conn == 64 ? 4095 : 2;
+
+		rec.what = SP_HTTP_REQUEST;
+		http_record(h, &rec, true);
+		rec.what = SP_HTTP_VALUE;
+		rec.is_num = 1;
+		rec.index = LIST;
+		http_record(h, &rec, true);
+		for (rec.index = 0; rec.index < rooms; rec.index++)
+			http_record(h, &rec, true);
+	}
+	rec.conn = 65;
+	rec.what = SP_HTTP_REQUEST_END;
+	http_record(h, &rec, true);
+	assert_int_equal(flags, 0);
+	http_free(h);
+}
+
 static void swallow(void *ctx, const struct sp_event *ev)
 {
 	(*(uint64_t *)ctx)++;
@@ -607,18 +710,22 @@ int main(void)
 		T(test_room_in_quotes),
 		T(test_pipelined),
 		T(test_a_reply_unseen),
+		T(test_reply_during_the_next),
 		T(test_early_reply),
 		T(test_client_gone),
 		T(test_half_closed_client_is_answered),
 		T(test_reset),
 		T(test_lost),
 		T(test_compressed_request),
+		T(test_unreadable_directions),
 		T(test_replies_not_followed),
 		T(test_abort_request),
 		T(test_several_owners),
 		T(test_front_gone),
 		T(test_lost_records),
 		T(test_many_rooms),
+		T(test_many_connections),
+		T(test_request_cut_by_the_bound),
 		T(test_memory),
 	};
 
