@@ -78,11 +78,15 @@ def run_fuzz(build, word, seconds, totals):
         for sub in ("new", "bad"):
             os.mkdir(os.path.join(work, sub))
         corpus = os.path.join(ROOT, "tests", "fuzz", "corpus", n[len("fuzz_"):])
+        words = os.path.join(ROOT, "tests", "fuzz", n[len("fuzz_"):] + ".dict")
+        command = [os.path.abspath(os.path.join(folder, n)), "-max_len=2048", "-timeout=10",
+                   f"-max_total_time={seconds}", "-print_final_stats=1",
+                   f"-artifact_prefix={work}/bad/", f"{work}/new", corpus]
+        if os.path.exists(words):
+            command.append(f"-dict={words}")
         with open(os.path.join(work, "log"), "wb") as log:
-            running.append((n, work, subprocess.Popen(
-                [os.path.abspath(os.path.join(folder, n)), "-max_len=2048", "-timeout=10",
-                 f"-max_total_time={seconds}", "-print_final_stats=1", f"-artifact_prefix={work}/bad/",
-                 f"{work}/new", corpus], stdout=log, stderr=log, stdin=subprocess.DEVNULL)))
+            running.append((n, work, subprocess.Popen(command, stdout=log, stderr=log,
+                                                      stdin=subprocess.DEVNULL)))
     for n, work, p in running:
         try:
             rc = p.wait(timeout=seconds + 120)

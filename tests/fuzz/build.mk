@@ -16,7 +16,7 @@ $(FUZZ_B)/%: tests/fuzz/%.c tests/fuzz/build.mk
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS_OWN) $(FUZZ_CFLAGS) -fsanitize=fuzzer,$(FUZZ_SAN) -MMD -MP $< \
-		$(filter %.a,$^) -o $@
+		$(filter %.o,$^) $(LIBS) -o $@
 -include $(FUZZ:=.d)
 
 .PHONY: fuzz
@@ -27,3 +27,13 @@ fuzz: fuzzers
 .PHONY: fuzz-corpus
 fuzz-corpus: fuzzers
 	@tests/fuzz/keep.sh $(FUZZ_B) $(FUZZ_SECONDS)
+
+# Collect and what it stands on, for fuzz_sockets: instrumented as the target is.
+FUZZ_LIB_SRCS := $(wildcard user/util/*.c user/event/*.c user/profile/*.c user/collect/*.c)
+FUZZ_OBJS := $(FUZZ_LIB_SRCS:user/%.c=$(FUZZ_B)/obj/%.o)
+$(FUZZ_B)/obj/%.o: user/%.c
+	$(call say,CC,$< (fuzz))
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS_OWN) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -MMD -MP -c $< -o $@
+-include $(FUZZ_OBJS:.o=.d)
+$(FUZZ_B)/fuzz_sockets: $(FUZZ_OBJS)

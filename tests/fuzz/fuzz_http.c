@@ -4,14 +4,17 @@
  * and the same state; and no byte of a text that is not wanted makes a difference to the state,
  * so that none can be in it. Input: a byte of switches, a seed of the pieces, the stream. With
  * PLANTED, the stream is built about the input: a request with a marker in many strings, and one
- * room.
+ * room. With BODY, the input is a request's body, and jansson must read the same in it.
  */
 #include "fuzz.h"
+
+#include <jansson.h>
 
 #define F_REPLY   1
 #define F_PLANTED 2
 #define F_EOF     4
 #define F_HEADS   8 /* every other reply is to a HEAD */
+#define F_BODY    16
 
 #define MARK     "\xfe\xfd\xfc\xfb"
 #define IN_MAX   8192
@@ -171,6 +174,61 @@ static void check_planted(const struct heard *h)
 	CHECK(h->v[3].did == SP_HTTP_DID_END);
 }
 
+/* What was said of key: of its value number index, or (-1) of the value itself. */
+static const struct said *said_of(const struct heard *h, uint32_t did, int key, uint32_t index)
+{
+	for (size_t i = 0; i < h->n; i++)
+		if (h->v[i].did == did && h->v[i].key == key && h->v[i].index == index)
+			return &h->v[i];
+	return NULL;
+}
+
+/* plain: without an escape in the body. What is written with one is not found; nor is "-0". */
+static void check_value(const struct said *v, const json_t *j, bool plain)
+{
+	bool number = json_is_integer(j) && json_integer_value(j) >= 0;
+	bool text = json_is_string(j) && json_string_length(j) < SP_HTTP_TEXT;
+
+	if (v && v->is_num)
+		CHECK(number && v->num == (uint64_t)json_integer_value(j));
+	else if (v)
+		CHECK(text && v->len == json_string_length(j) &&
+		      !memcmp(v->text, json_string_value(j), v->len));
+	else
+		CHECK(!plain || (!text && (!number || !json_integer_value(j))));
+}
+
+static void check_list(const struct heard *h, int key, const json_t *j, bool plain)
+{
+	CHECK(json_is_array(j) && !said_of(h, SP_HTTP_DID_VALUE, key, UINT32_MAX));
+	for (size_t i = 0; i < json_array_size(j); i++)
+		check_value(said_of(h, SP_HTTP_DID_VALUE, key, (uint32_t)i), json_array_get(j, i),
+			    plain);
+	CHECK(!said_of(h, SP_HTTP_DID_VALUE, key, (uint32_t)json_array_size(j)));
+}
+
+/* A body that jansson takes, without a key that is there twice. */
+static void check_body(const struct heard *h, const uint8_t *p, size_t n)
+{
+	json_t *root =
+		json_loadb((const char *)p, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+	bool plain = !memchr(p, '\\', n);
+
+	for (int key = 0; key < 3 && json_is_object(root); key++) {
+		const json_t *j = json_object_get(root, http_keys()->key[key].name);
+		const struct said *v = said_of(h, SP_HTTP_DID_VALUE, key, UINT32_MAX);
+
+		if (said_of(h, SP_HTTP_DID_LIST, key, 0))
+			check_list(h, key, j, plain);
+		else if (j)
+			check_value(v, j, plain && !json_is_array(j));
+		else
+			CHECK(!v);
+		CHECK(!plain || !json_is_array(j) || said_of(h, SP_HTTP_DID_LIST, key, 0));
+	}
+	json_decref(root);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t built[WIRE_MAX];
@@ -178,20 +236,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct http_feed plain = {.keys = http_keys()}, fast;
 	const uint8_t *p = data + 2;
 	size_t n = size - 2;
-	bool planted;
+	bool planted, body;
 	uint32_t seed;
 
 	if (size < 2 || size > IN_MAX)
 		return 0;
 	seed = data[1];
 	planted = data[0] & F_PLANTED;
-	plain.h.reply = data[0] & F_REPLY && !planted;
+	body = !planted && data[0] & F_BODY;
+	plain.h.reply = data[0] & F_REPLY && !planted && !body;
 	plain.heads = data[0] & F_HEADS ? 0x5555555555555555ull : 0;
 	fast = plain;
 	fast.fast = true;
 	memset(last_text, 0, sizeof(last_text));
 	if (planted) {
 		build(&doc, p, n);
+	} else if (body) {
+		doc.n = 0;
+		put(&doc, p, n);
+	}
+	if (planted || body) {
 		n = wire(&doc, seed, built);
 		p = built;
 	}
@@ -208,6 +272,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CHECK(!memcmp(&plain.h, &fast.h, sizeof(plain.h)));
 	if (planted)
 		check_planted(&plain.heard);
+	if (body)
+		check_body(&plain.heard, doc.s, doc.n);
 	free(plain.heard.v);
 	free(fast.heard.v);
 	return 0;

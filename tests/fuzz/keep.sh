@@ -7,7 +7,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 build=$1 seconds=$2
-MAX=70
+MAX=40
 [ -x "$build/fuzz_zmtp" ] || { echo "keep.sh: no fuzz targets in $build: make fuzzers" >&2; exit 1; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -17,7 +17,10 @@ for f in "$build"/fuzz_*; do
 	[ -x "$f" ] || continue
 	name=${f##*/fuzz_}
 	mkdir -p "$work/$name/"{new,edges,counts} "$work/seeds/$name" "tests/fuzz/corpus/$name"
-	"$f" -max_len=2048 -max_total_time="$seconds" -artifact_prefix="$build/crash-$name-" \
+	dict=()
+	[ ! -f "tests/fuzz/$name.dict" ] || dict=("-dict=tests/fuzz/$name.dict")
+	"$f" "${dict[@]}" -max_len=2048 -max_total_time="$seconds" \
+		-artifact_prefix="$build/crash-$name-" \
 		"$work/$name/new" "$work/seeds/$name" "tests/fuzz/corpus/$name" > "$work/$name/log" 2>&1 &
 	pids+=($!)
 done

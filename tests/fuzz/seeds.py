@@ -67,6 +67,8 @@ def http():
     for body in bodies():
         for size in (0, 1, 5, 1000):
             yield 0, 7, request(body, size=size)
+        for seed in (7, 90):
+            yield 16, seed, body
     yield 0, 3, request(b"abc", b"Expect: 100-continue\r\nX: a\r\n b\r\n") * 3
     yield 0, 3, request(b"abc", b"Content-Encoding: gzip, identity\r\nContent-Length: 3, 3\r\n")
     yield 0, 3, request(b"abc", b"Transfer-Encoding: gzip\r\nContent-Length: 5\r\n", 2)
@@ -84,13 +86,58 @@ def http():
         yield 2, 77, text
 
 
+# What fuzz_sockets.c makes of bytes: an operation, then 0x80: the front, | milliseconds.
+REQUEST, VALUE, REQUEST_END, REPLY, REPLY_END = range(1, 6)
+OPEN, KIND, TRUST, LOST, UNREADABLE, EOF, CLOSED, RESET = range(1, 9)
+RELEASE = b"\7"
+
+
+def rec_http(what, conn=1, req=1, key=0, index=255, text=b"", num=None, code=200):
+    b = conn | what << 2 | (num is not None) << 5
+    return bytes([0, 0x81, b, req, num or req, code // 4, key, index, len(text)]) + text
+
+
+def rec_conn(what, conn=1, rule=0, why=0, out=0, front=0):
+    return bytes([3, 1 | front << 7, conn | what << 2 | 0x40,
+                  why | out << 4 | (2 if rule == 1 else 1) << 5 | 0x80, rule, 2, 9, 9, 16]) + \
+        b"\x0a\0\0\7" + bytes(12)
+
+
+def rec_message(probe, *frames, conn=0, out=0):
+    b = probe | out << 2 | conn << 3 | (len(frames) - 1) << 5
+    return bytes([5, 1, b]) + b"".join(bytes([0, len(f)]) + f for f in frames)
+
+
+def sockets():
+    opened = b"".join(rec_conn(w, rule=1, front=1) for w in (OPEN, KIND))
+    asked = rec_http(REQUEST, text=b"POST /generate") + rec_http(VALUE, num=7) + \
+        rec_http(VALUE, key=1, text=b"10.0.0.7") + rec_http(VALUE, key=2, text=b"r1") + \
+        rec_http(REQUEST_END)
+    replied = rec_http(REPLY) + rec_http(REPLY_END)
+    yield b"", opened + asked + replied + RELEASE + rec_conn(CLOSED, rule=1)
+    yield b"", opened + asked + rec_conn(RESET, rule=1) + RELEASE
+    yield b"", opened + asked + rec_conn(LOST, rule=1, why=1, out=1) + rec_conn(UNREADABLE, rule=1, why=10)
+    lists = b"".join(rec_http(VALUE, key=k, index=i, num=5 + i % 9 if k == 0 else None, text=b"x" * (k > 0))
+                     for k in range(3) for i in (254, 0, 1))
+    yield b"", opened + rec_http(REQUEST, text=b"POST /g") + lists + rec_http(REQUEST_END) + replied
+    yield b"", opened + rec_http(REQUEST, text=b"POST /abort_request") + \
+        rec_http(VALUE, key=2, text=b"r1") + rec_http(REQUEST_END) + replied + asked
+    meta = (b"G", b"7", b"10.0.0.7", b"agent")
+    zmtp_conn = rec_conn(OPEN) + rec_conn(KIND)
+    yield b"", zmtp_conn + rec_message(1, *meta) + rec_message(0, *meta) + RELEASE * 2
+    yield b"", rec_message(0, *meta) + zmtp_conn + rec_message(1, *meta) + rec_conn(EOF) + rec_conn(CLOSED)
+    yield b"", zmtp_conn + rec_message(1, b"A", b"7") + b"\7" + rec_message(3, b"7", b"4", out=1) + \
+        rec_message(3, b"7", b"4") + rec_conn(TRUST)
+    yield b"", zmtp_conn + rec_message(1, *meta) + b"\6\1\1\1" + rec_conn(RESET) + RELEASE
+
+
 def main():
-    for name, inputs in (("zmtp", zmtp()), ("http", http())):
+    for name, inputs in (("zmtp", zmtp()), ("http", http()), ("sockets", sockets())):
         folder = os.path.join(sys.argv[1], name)
         os.makedirs(folder, exist_ok=True)
         for i, parts in enumerate(inputs):
             with open(os.path.join(folder, f"seed-{i:03}"), "wb") as f:
-                f.write(bytes(parts[:-1]) + parts[-1])
+                f.write(b"".join(bytes([p]) if isinstance(p, int) else p for p in parts))
 
 
 if __name__ == "__main__":

@@ -83,7 +83,8 @@ void sockets_record(struct sockets *s, const void *rec, size_t len)
 	} else if (h->type == SP_REC_HTTP && len >= sizeof(struct sp_rec_http)) {
 		const struct sp_rec_http *http = rec;
 
-		http_record(s->http, http, conns_follows(s->conns, http->conn, SP_DIR_OUT));
+		if (http->h.probe < s->p->nprobes)
+			http_record(s->http, http, conns_follows(s->conns, http->conn, SP_DIR_OUT));
 	}
 }
 
