@@ -44,7 +44,7 @@ struct item {
 	bool sent;
 	struct equal *equal;
 	struct item *after;       /* equal, in the same state, younger */
-	struct item *prev, *next; /* in the same state, by age */
+	struct item *prev, *next; /* in the same state, by age: in the order of the equal, too */
 };
 
 /* Equal messages. */
@@ -150,19 +150,14 @@ static void enqueue(struct confirm *c, struct item *it, enum is is, uint64_t ns)
 	c->all[is].n++;
 }
 
-/* Take an item out of its queues. It is nearly always the oldest of its equals. */
+/* Take an item out of its queues: the oldest of its equals in this state. */
 static void dequeue(struct confirm *c, struct item *it, enum is is)
 {
 	struct equal *q = it->equal;
-	struct item **at = &q->first[is], *before = NULL;
 
-	while (*at != it) {
-		before = *at;
-		at = &before->after;
-	}
-	*at = it->after;
-	if (q->last[is] == it)
-		q->last[is] = before;
+	q->first[is] = it->after;
+	if (!q->first[is])
+		q->last[is] = NULL;
 	if (it->prev)
 		it->prev->next = it->next;
 	else
