@@ -212,26 +212,26 @@ static __always_inline void sp_trust(struct sp_conn *c, struct sp_dir *d, const 
 	sp_trusted(c, d, io);
 }
 
-/* Bytes of a direction that is not (or no more) followed. True: they are to be decoded. */
-__noinline int sp_seek(struct sp_conn *c, struct sp_dir *d, struct sp_io *io)
+/* A direction that is not (or no more) followed: may a message begin here? */
+__noinline int sp_seek_may(struct sp_conn *c, struct sp_dir *d, struct sp_io *io)
 {
-	struct sp_io whole;
-	int may, judged = 0;
-	__u8 kind, rule;
+	if (!c || !d || !io)
+		return 0;
+	io->kind = c->kind;
+	io->rule = c->rule;
+	io->dry = 1;
+	io->head = 0;
+	return sp_seek_http(c, d, io) || sp_seek_zmtp(c, d, io);
+}
+
+/* After the dry run. True: its bytes are to be decoded. */
+__noinline int sp_seek_done(struct sp_conn *c, struct sp_dir *d, struct sp_io *io, __u32 may)
+{
+	int judged;
 
 	if (!c || !d || !io)
 		return 0;
-	kind = c->kind;
-	rule = c->rule;
-	whole = *io;
-	may = sp_seek_http(c, d, io) || sp_seek_zmtp(c, d, io);
-	if (may) {
-		io->dry = 1;
-		io->head = 0;
-		sp_pump(c, d, io);
-		judged = sp_seek_judge(c, d, io);
-		*io = whole;
-	}
+	judged = may ? sp_seek_judge(c, d, io) : 0;
 	if (judged) {
 		sp_trust(c, d, io);
 		if (judged == 2 && c->kind == SP_KIND_HTTP)
@@ -240,15 +240,29 @@ __noinline int sp_seek(struct sp_conn *c, struct sp_dir *d, struct sp_io *io)
 			sp_zmtp_resync(&d->z);
 		return judged == 2;
 	}
+	if (!may)
+		d->trial = 0;
 	if (!d->trial) {
-		c->kind = kind;
-		c->rule = kind == SP_KIND_UNKNOWN ? 0xff : rule;
+		c->kind = io->kind;
+		c->rule = io->rule;
 		if (d->fails < SP_FAILS)
 			d->fails++;
-		if (kind == SP_KIND_UNKNOWN && !c->port && d->fails == SP_FAILS)
+		if (c->kind == SP_KIND_UNKNOWN && !c->port && d->fails == SP_FAILS)
 			c->kind = SP_KIND_IGNORE;
 	}
 	return 0;
+}
+
+static __always_inline bool sp_seek(struct sp_conn *c, struct sp_dir *d, struct sp_io *io)
+{
+	struct sp_io whole = *io;
+	int may = sp_seek_may(c, d, io);
+
+	if (may)
+		sp_pump(c, d, io);
+	may = sp_seek_done(c, d, io, may);
+	*io = whole;
+	return may;
 }
 
 /* ---- is it what comes next? --------------------------------------------------------------------

@@ -11,7 +11,7 @@ const volatile __u32 sp_hz; /* jiffies of a second */
 /* Where records' connection numbers come from. */
 __u64 sp_conn_ids __attribute__((aligned(64)));
 
-#define SP_FEED        32   /* bytes looked at one by one in one go */
+#define SP_FEED        16   /* bytes looked at one by one in one go */
 #define SP_WORDS       8    /* and eight at a time */
 #define SP_BLOCK       512  /* bytes of payload looked at in one go */
 #define SP_BLOCKS      128  /* scratch blocks */
@@ -113,7 +113,8 @@ struct sp_io {
 	__u8 head; /* dry: it begins as a message should */
 	__u8 peek; /* the first byte */
 	__u8 tcp;
-	__u8 pad[7];
+	__u8 kind, rule; /* of the connection before a dry run */
+	__u8 pad[5];
 };
 
 /*

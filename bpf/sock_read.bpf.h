@@ -6,9 +6,12 @@
 #ifndef SP_SOCK_READ_BPF_H
 #define SP_SOCK_READ_BPF_H
 
-#define SP_PUMP_INNER 16
-#define SP_PUMP_OUTER 1024 /* one by one: 512 KiB a call; eight at a time: 8 MiB; skipped: any */
-#define SP_PEEK_SEGS  32   /* empty ones before the first byte */
+/* Times SP_FEED: 8 MiB a call can be looked at byte by byte, 120 MiB eight at a time, any number
+ * skipped. */
+#define SP_PUMP_INNER 8
+#define SP_PUMP_MID   256
+#define SP_PUMP_OUTER 256
+#define SP_PEEK_SEGS  32 /* empty ones before the first byte */
 
 /* User ABI, 64 bit: struct msghdr, struct mmsghdr. */
 #define SP_MSG_IOV    16 /* msg_iov, then msg_iovlen */
@@ -122,6 +125,18 @@ __noinline int sp_pump_some(struct sp_conn *c, struct sp_dir *d, struct sp_block
 	return 1;
 }
 
+__noinline int sp_pump_more(struct sp_conn *c, struct sp_dir *d, struct sp_block *b,
+			    struct sp_io *io)
+{
+	int more = 1;
+
+	if (!c || !d || !b || !io)
+		return 0;
+	for (int i = 0; i < SP_PUMP_MID && more; i++)
+		more = sp_pump_some(c, d, b, io);
+	return more;
+}
+
 /* A free block: its number plus one, 0: none. */
 static __always_inline __u32 sp_block_take(void)
 {
@@ -151,7 +166,7 @@ __noinline int sp_pump(struct sp_conn *c, struct sp_dir *d, struct sp_io *io)
 		return 0;
 	}
 	for (int i = 0; i < SP_PUMP_OUTER && more; i++)
-		more = sp_pump_some(c, d, b, io);
+		more = sp_pump_more(c, d, b, io);
 	if (more)
 		io->fault = 1;
 	/* A read that fails leaves zeros. */
