@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the fuzz targets share. libFuzzer: build/fuzz/fuzz_X -help=1. */
+/*
+ * What the fuzz targets share. An input that fails is printed as hex digits: xxd -r -p makes a file
+ * of them, build/fuzz/fuzz_X FILE runs it again. build/fuzz/fuzz_X -help=1 tells of libFuzzer.
+ */
 #ifndef FUZZ_H
 #define FUZZ_H
 

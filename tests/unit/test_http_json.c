@@ -329,6 +329,36 @@ static void test_words(void **state)
 	}
 }
 
+/* Keys of every length up to the longest, all of them in use; and no key: nothing to look for. */
+static void test_keys(void **state)
+{
+	static const struct sp_http_keys four = {{{31, "0123456789012345678901234567890"},
+						  {30, "012345678901234567890123456789"},
+						  {1, "0"},
+						  {1, "\""}}},
+					 none = {{{0, ""}}};
+	static const char body[] = "{\"0123456789012345678901234567890\":1,\"0\":3,"
+				   "\"012345678901234567890123456789\":2,\"01\":4,"
+				   "\"01234567890123456789012345678901\":5,\"\\\"\":6}";
+	const struct http_case c = {0};
+	char buf[512], got[256];
+	struct http_feed f;
+	size_t n = put_body(buf, body, sizeof(body) - 1, 0);
+
+	(void)state;
+	http_start(&f, &c, true);
+	f.keys = &four;
+	http_feed(&f, (const uint8_t *)buf, n);
+	print_heard(&f.heard, got, sizeof(got));
+	assert_string_equal(got, "1 POST /;0=1;2=3;1=2;end;");
+	free(f.heard.v);
+	http_start(&f, &c, true);
+	f.keys = &none;
+	http_feed(&f, (const uint8_t *)buf, n - sizeof(body) + 1);
+	assert_int_equal(sp_http_skip(&f.h), sizeof(body) - 2);
+	free(f.heard.v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +369,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_of_a_prompt_is_kept),
 		cmocka_unit_test(test_given_up_strings_are_forgotten),
 		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
