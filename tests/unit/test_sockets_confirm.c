@@ -286,6 +286,20 @@ static void test_cut_of_another(void **state)
 	assert_false(sockets_native(r->s, &ev));
 	socket_told(r, SEC, "77");
 	rig_none(r);
+	/* the same agent by two addresses: equal, so the older is the one */
+	by_socket(r, SEC, "78");
+	ev = announce(SEC + 1, P_BOOTSTRAP, "78");
+	strcpy(ev.peer, "10.0.0.9:1");
+	sockets_message(r->s, &ev, 1, false);
+	r->n = 0;
+	ev.probe = P_RECV;
+	ev.flags = EV_CUT;
+	ev.agent[0] = '\0';
+	assert_false(sockets_native(r->s, &ev));
+	assert_string_equal(rig_expect(r, ROLE_ANNOUNCE, "").peer, ADDR);
+	assert_true(by_probe(r, SEC + 2, "78"));
+	sockets_tick(r->s, 9 * SEC);
+	rig_none(r);
 }
 
 /* A registration has no room: its sender must fit. */

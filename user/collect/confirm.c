@@ -363,6 +363,7 @@ static bool native_cut(struct confirm *c, const struct sp_event *cut)
 		for (struct item *it = c->all[from[i]].first; it; it = it->next) {
 			if (!may_be(it, cut))
 				continue;
+			it = it->equal->first[from[i]]; /* the same but, perhaps, its address */
 			c->confirmed++;
 			dequeue(c, it, from[i]);
 			it->ev.ns = cut->ns;
