@@ -31,6 +31,40 @@ static void test_never_answered(void **state)
 	rig_free(r);
 }
 
+static void sight(struct rig *r, double t, const char *kind)
+{
+	struct sp_event ev = event(r, t, ROLE_TARGET, 0, "");
+
+	strcpy(ev.kind, kind);
+	feed(r, &ev);
+}
+
+/* A transport without symbols: its process alone is blind, until a probe comes in place. */
+static void test_blind_process(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	sight(r, 0, "blind");
+	assert_int_equal(alerts(r), 0); /* no line of its own */
+	arrives(r, 0, "7001", "a");
+	hears(r, 1, "7001", "A", 1);
+	to(r, 330.9);
+	assert_int_equal(stuck_lines(r), 0);
+	to(r, 331);
+	expect_stuck(r, "7001", 331, CAUSE_NEVER_SENT, CONF_POSSIBLE, -1);
+	replies(r, 332, "7001", "a", 200);
+	expect_end(r, "7001", 1, OUTCOME_DONE);
+	arrives(r, 400, "7002", "b");
+	hears(r, 401, "7002", "A", 1);
+	sight(r, 402, "sighted");
+	to(r, 700.9);
+	assert_int_equal(stuck_lines(r), 1);
+	to(r, 701);
+	expect_stuck(r, "7002", 701, CAUSE_NEVER_SENT, CONF_POSSIBLE, -1);
+	rig_free(r);
+}
+
 /* What is known is said. */
 static void test_known_causes(void **state)
 {
@@ -385,6 +419,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_never_answered),
+		cmocka_unit_test(test_blind_process),
 		cmocka_unit_test(test_known_causes),
 		cmocka_unit_test(test_untracked),
 		cmocka_unit_test(test_gone_well),

@@ -126,6 +126,7 @@ static int open_model(struct watch *w, struct sp_err *err)
 	};
 	struct model_cfg cfg = {
 		.profile = w->profile,
+		.sees_arrive = !w->o.no_sockets,
 		.no_posts = w->o.no_uprobes && !w->o.no_sockets,
 	};
 
@@ -163,6 +164,7 @@ static int open_store(struct watch *w, const char *options, struct sp_err *err)
 		.min_confidence = w->o.min_confidence,
 		.utc_offset_ns = w->env.utc_offset_ns,
 		.start_ns = w->start_ns,
+		.sees_arrive = !w->o.no_sockets,
 		.no_posts = w->o.no_uprobes && !w->o.no_sockets,
 	};
 	int rc;

@@ -54,6 +54,7 @@ struct watch {
 	struct probed {
 		uint32_t pid;
 		bool halts, halted; /* it was stopped at the last look; and that has been told */
+		bool blind;         /* what it sends cannot be seen, and that has been told */
 		uint64_t spent;
 	} probed[WATCH_MAX_PROBED]; /* with a probe in place, or whose state is read */
 	int nprobed;
@@ -70,6 +71,8 @@ int watch_choose_sources(struct watch *w, struct sp_err *err);
 int watch_sources(struct watch *w, struct sp_err *err);
 /* Let COMMAND run. */
 int watch_go(struct watch *w, struct sp_err *err);
+/* An attach_notice_fn: ctx is the watch. */
+void watch_notice(void *ctx, const struct attach_notice *n);
 /* New matches of --find, new libraries and children, exits. */
 void watch_targets(struct watch *w, uint64_t now_ns);
 bool watch_has_targets(const struct watch *w);

@@ -15,176 +15,6 @@
 /* Looking through /proc for new matches costs about a millisecond per thousand processes. */
 #define FIND_EVERY_NS (1 * NS_PER_SEC)
 
-static const char *const notice_kind[] = {
-	[NOTICE_ATTACHED] = "attached", [NOTICE_LIB] = "lib",       [NOTICE_FORK] = "attached",
-	[NOTICE_EXEC] = "exec",         [NOTICE_EXITED] = "exited",
-};
-
-/* Is this the first time that probes are in place in pid? */
-static bool first_probes(struct watch *w, uint32_t pid)
-{
-	for (int i = 0; i < w->nprobed; i++)
-		if (w->probed[i].pid == pid)
-			return false;
-	if (w->nprobed < WATCH_MAX_PROBED)
-		w->probed[w->nprobed++] = (struct probed){.pid = pid};
-	return true;
-}
-
-/* True: there were some. */
-static bool forget_probes(struct watch *w, uint32_t pid)
-{
-	for (int i = 0; i < w->nprobed; i++)
-		if (w->probed[i].pid == pid) {
-			w->probed[i] = w->probed[--w->nprobed];
-			return true;
-		}
-	return false;
-}
-
-static void notice_event(struct watch *w, const struct attach_notice *n)
-{
-	const char *kind = notice_kind[n->what];
-	struct sp_event ev;
-
-	if (n->what != NOTICE_EXITED && n->what != NOTICE_EXEC && first_probes(w, n->pid))
-		kind = notice_kind[NOTICE_ATTACHED];
-	sp_event_init(&ev);
-	ev.ns = n->ns;
-	ev.pid = n->pid;
-	ev.tid = n->pid;
-	ev.role = ROLE_TARGET;
-	ev.code = n->n;
-	if (n->gap)
-		ev.flags |= EV_GAP;
-	snprintf(ev.kind, sizeof(ev.kind), "%s", kind);
-	snprintf(ev.note, sizeof(ev.note), "%.*s", (int)sizeof(ev.note) - 1, n->text);
-	collect_inject(w->collect, &ev);
-}
-
-void watch_target_seen(struct watch *w, uint32_t pid, const char *what)
-{
-	struct attach_notice n = {.what = NOTICE_LIB, .ns = mono_ns(), .pid = pid};
-
-	for (int i = 0; i < w->nprobed; i++)
-		if (w->probed[i].pid == pid)
-			return;
-	snprintf(n.text, sizeof(n.text), "%s", what);
-	notice_event(w, &n);
-}
-
-/* A process that may be the server, or one of its children. */
-static void look_at_python(struct watch *w, uint32_t pid)
-{
-	struct sp_err err = {0};
-	int rc = watch_python_add(w->python, pid, &err);
-
-	/* what somebody named should have one; of children and finds it is normal */
-	for (int i = 0; i < w->o.npids && rc && !w->o.find; i++)
-		if ((uint32_t)w->o.pids[i] == pid && rc != -EPERM && rc != -ENOTSUP)
-			pr_info("%s: the server's own view is not read", err.text);
-}
-
-struct missing {
-	uint32_t pid;
-	int n;
-};
-
-static void count_missing(void *ctx, const struct attach_row *row)
-{
-	struct missing *m = ctx;
-
-	m->n += row->pid == m->pid && row->required && !row->ok;
-}
-
-static void say_attached(const struct watch *w, const struct attach_notice *n)
-{
-	struct missing m = {.pid = n->pid};
-
-	pr_info("pid %u: %d probes in place: %s", n->pid, n->n, n->text);
-	attach_rows(w->attach, count_missing, &m);
-	if (m.n)
-		pr_info("pid %u: %d probes that the profile requires are not: silentpin doctor -p "
-			"%u "
-			"says why",
-			n->pid, m.n, n->pid);
-}
-
-static void say_sockets(const struct attach_notice *n)
-{
-	switch (n->what) {
-	case NOTICE_SOCKETS:
-		if (n->pid == n->ppid)
-			pr_info("pid %u: its sockets are watched: %s", n->pid, n->text);
-		else
-			pr_info("pid %u: its sockets are watched, it is the front of %u: %s",
-				n->pid, n->ppid, n->text);
-		break;
-	case NOTICE_SOCKETS_NO:
-		pr_warn("pid %u: its sockets are not watched: %s", n->pid, n->text);
-		break;
-	case NOTICE_IO_URING:
-		pr_warn("pid %u: uses io_uring: what it sends and receives that way is not seen",
-			n->pid);
-		break;
-	case NOTICE_FRONT_EXITED:
-		pr_info("pid %u: exited: it was the front of %u", n->pid, n->ppid);
-		break;
-	default:
-		break;
-	}
-}
-
-static void on_notice(void *ctx, const struct attach_notice *n)
-{
-	struct watch *w = ctx;
-
-	switch (n->what) {
-	case NOTICE_ATTACHED:
-		if (!n->n) {
-			look_at_python(w, n->pid); /* a command before its exec */
-			pr_debug("pid %u: watched, no probe in place yet", n->pid);
-			return;
-		}
-		say_attached(w, n);
-		break;
-	case NOTICE_LIB:
-		pr_info("pid %u: probes in place in %s%s", n->pid, n->text,
-			n->gap ? " (what it did before this moment was not seen)" : "");
-		break;
-	case NOTICE_FAILED:
-		pr_warn("pid %u: %s", n->pid, n->text);
-		return; /* nothing happened in the target */
-	case NOTICE_EXITED:
-		watch_python_drop(w->python, n->pid);
-		if (forget_probes(w, n->pid) || n->pid == (uint32_t)w->child.pid)
-			pr_info("pid %u: exited", n->pid);
-		else
-			pr_debug("pid %u: exited", n->pid);
-		break;
-	case NOTICE_EXEC:
-		watch_python_exec(w->python, n->pid);
-		forget_probes(w, n->pid);
-		pr_debug("pid %u: runs another program now", n->pid);
-		return; /* the kernel's own record of it is the event */
-	case NOTICE_FORK:
-		if (!n->n) {
-			look_at_python(w, n->pid); /* nothing to see in it yet, and perhaps never */
-			pr_debug("pid %u: new child of %u", n->pid, n->ppid);
-			return;
-		}
-		pr_info("pid %u: %d probes in place: new child of %u: %s", n->pid, n->n, n->ppid,
-			n->text);
-		break;
-	default:
-		say_sockets(n);
-		return;
-	}
-	notice_event(w, n);
-	if (n->what == NOTICE_ATTACHED || n->what == NOTICE_FORK)
-		look_at_python(w, n->pid);
-}
-
 static int profile_of_target(struct watch *w, struct sp_err *err)
 {
 	char cmd[4096];
@@ -360,14 +190,14 @@ static int attach_source(struct watch *w, struct sp_err *err)
 	int rc = forced(&ao, err);
 
 	if (!rc)
-		rc = attach_open(w->profile, &ao, on_notice, w, &w->attach, err);
+		rc = attach_open(w->profile, &ao, watch_notice, w, &w->attach, err);
 	if (!rc || !w->python || ao.no_probes || !not_allowed(rc))
 		return rc;
 	/* the server's own view needs neither BPF nor its rights */
 	w->native_err = *err;
 	ao.no_probes = true;
 	memset(err, 0, sizeof(*err));
-	return attach_open(w->profile, &ao, on_notice, w, &w->attach, err);
+	return attach_open(w->profile, &ao, watch_notice, w, &w->attach, err);
 }
 
 int watch_choose_sources(struct watch *w, struct sp_err *err)

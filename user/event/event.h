@@ -32,7 +32,9 @@ enum sp_role {
 			sure: whether all workers are known, and so what no thread is at (note:
 			why not) */
 	/* facts about the watch itself; they carry no room */
-	ROLE_TARGET, /* attached, exited, exec, lib: see kind */
+	ROLE_TARGET, /* attached, exited, exec, lib; stopped, continued; blind, sighted: no probe
+			that shows operations is in place in the process, or one is again: see kind
+		      */
 	ROLE_LOSS,   /* events were lost: count in code, cause in kind */
 	ROLE_STALL,  /* the watcher itself did not run: from ns on, for code ns */
 	ROLE_VIEW,   /* the server's own state was read: kind ok (code: ns of the snapshot before,

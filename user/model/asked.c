@@ -308,5 +308,5 @@ bool asked_unfollowed(const struct model *m, const struct life *l)
 
 	if (l->tracked || m->cfg.sees_release || view_active(l->proc) || seen_listed(l))
 		return false;
-	return (m->cfg.no_posts && sent) || (l->shared && l->elsewhere);
+	return (proc_blind(m, l->proc) && sent) || (l->shared && l->elsewhere);
 }

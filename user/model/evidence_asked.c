@@ -69,7 +69,7 @@ static void say_peers(struct scene *s)
 		    l->peers[i].agent->key.id);
 		return;
 	}
-	if (l->stage == STAGE_BOOTSTRAP && s->m->cfg.no_posts &&
+	if (l->stage == STAGE_BOOTSTRAP && proc_blind(s->m, p) &&
 	    (p->dim || p->dim_ns >= l->opened_ns))
 		say(s, true,
 		    "the stream of %s could not be read from its start to now: an announcement "
@@ -84,7 +84,7 @@ void evidence_asked(struct scene *s)
 	say_shared(s);
 	say_request(s);
 	say_peers(s);
-	if (s->m->cfg.no_posts && l->stage != STAGE_BOOTSTRAP)
+	if (proc_blind(s->m, l->proc) && l->stage != STAGE_BOOTSTRAP)
 		say(s, true,
 		    "what is sent cannot be seen: only the transport's sockets are watched");
 	if (s->c->conf != CONF_POSSIBLE || !l->tracked || seen_listed(l))

@@ -85,6 +85,7 @@ struct proc {
 	uint32_t waitq_seq;        /* how many have entered the waiting queue */
 	uint8_t view;              /* enum view_state */
 	bool halted;               /* it is stopped: nothing in it can move */
+	bool blind;                /* no probe in it shows operations */
 	bool dim;                  /* that of dim_peer still is */
 	char dim_peer[64];
 	bool proved;       /* the view has shown a life that native events had opened */
@@ -307,6 +308,7 @@ struct model {
 	uint64_t now;
 	uint64_t blind_ns;        /* the watch did not run until then */
 	uint64_t quantum, window; /* of every flow */
+	uint64_t longest;         /* deadline of a stage */
 	struct proc *procs;
 	struct room *rooms;
 	struct op **optab; /* buckets; a power of two, or none */
@@ -443,6 +445,11 @@ void stall_clear(struct model *m, struct life *l);
 uint64_t life_ahead(const struct model *m, const struct life *l);
 uint64_t op_ahead(const struct op *o);
 uint64_t stage_span(const struct model *m, const struct life *l);
+/* Are the operations of the process out of sight? */
+static inline bool proc_blind(const struct model *m, const struct proc *p)
+{
+	return m->cfg.no_posts || p->blind;
+}
 
 /* verdict.c, evidence.c */
 /* The cause that fits l best at now. Facts younger than the stall do not count. */

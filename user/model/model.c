@@ -11,6 +11,12 @@
 #define FLOW_STEPS  64
 #define QUANTUM_MIN 1000000ull
 
+/* A life that is blind to its operations may wait longer, see stage_span. */
+static void widen(struct model *m)
+{
+	m->window = m->longest + m->cfg.stage_ns[STAGE_INFLIGHT];
+}
+
 static void set_spans(struct model *m)
 {
 	uint64_t shortest = NEVER, longest = 0;
@@ -26,9 +32,10 @@ static void set_spans(struct model *m)
 	m->quantum = shortest == NEVER ? NS_S : shortest / FLOW_STEPS;
 	if (m->quantum < QUANTUM_MIN)
 		m->quantum = QUANTUM_MIN;
+	m->longest = longest;
 	m->window = longest;
-	if (m->cfg.no_posts) /* see stage_span */
-		m->window += m->cfg.stage_ns[STAGE_INFLIGHT];
+	if (m->cfg.no_posts)
+		widen(m);
 }
 
 struct model *model_new(const struct model_cfg *cfg, const struct model_ops *ops, void *ctx)
@@ -95,6 +102,23 @@ static int halt(struct model *m, struct proc *p, bool halted)
 	return rc;
 }
 
+/* Whether operations are seen decides how long a life may wait for what. */
+static int sight(struct model *m, uint32_t pid, bool blind)
+{
+	struct proc *p = proc_get(m, pid);
+	int rc = 0;
+
+	if (!p)
+		return -ENOMEM;
+	p->blind = blind;
+	if (blind)
+		widen(m);
+	for (struct life *l = p->lives; l; l = l->next)
+		if (timer_arm(m, l))
+			rc = -ENOMEM;
+	return rc;
+}
+
 static int target(struct model *m, const struct sp_event *ev)
 {
 	bool halted = !strcmp(ev->kind, "stopped");
@@ -102,6 +126,8 @@ static int target(struct model *m, const struct sp_event *ev)
 	struct proc *p;
 
 	tell_taken(m, ev, NULL);
+	if (!strcmp(ev->kind, "blind") || !strcmp(ev->kind, "sighted"))
+		return sight(m, ev->pid, ev->kind[0] == 'b');
 	tell_target(m, ev, ev->kind);
 	if (over) {
 		HASH_FIND(hh, m->procs, &ev->pid, sizeof(ev->pid), p);

@@ -152,7 +152,8 @@ struct model_cfg {
 			      EV_TRACKED says so, and the server's own view by its events */
 	bool sees_arrive;  /* an active source shows arrivals */
 	bool no_posts;     /* no active source shows operations (sockets alone): what is missing
-			      there says nothing */
+			      there says nothing. Of single processes the event target blind says
+			      so */
 };
 
 struct model;

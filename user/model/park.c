@@ -67,7 +67,7 @@ enum sp_outcome inferred_outcome(const struct model *m, const struct life *l)
 	if (l->fake || (!native && !l->proc->native))
 		return OUTCOME_DONE;
 	/* what is sent cannot be seen */
-	if (m->cfg.no_posts && l->stage != STAGE_BOOTSTRAP)
+	if (proc_blind(m, l->proc) && l->stage != STAGE_BOOTSTRAP)
 		return OUTCOME_DONE;
 	/* it has never come as far as being sent: a timeout, or an abort that was not seen */
 	if (!l->ngroups && !(l->seen && l->seen->sent_once))

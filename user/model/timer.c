@@ -54,7 +54,7 @@ uint64_t stage_span(const struct model *m, const struct life *l)
 	uint64_t span = m->cfg.stage_ns[l->stage];
 
 	/* without operations, what is sent and its forward pass are one wait */
-	if (m->cfg.no_posts && l->stage == STAGE_READY && span)
+	if (proc_blind(m, l->proc) && l->stage == STAGE_READY && span)
 		span += m->cfg.stage_ns[STAGE_INFLIGHT];
 	return span;
 }

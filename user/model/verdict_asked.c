@@ -65,7 +65,7 @@ static bool unheard(const struct model *m, const struct life *l)
 {
 	const struct proc *p = l->proc;
 
-	return m->cfg.no_posts && (p->dim || p->dim_ns >= l->opened_ns);
+	return proc_blind(m, p) && (p->dim || p->dim_ns >= l->opened_ns);
 }
 
 void asked_cap(const struct model *m, const struct life *l, struct choice *c)
@@ -80,7 +80,7 @@ void asked_cap(const struct model *m, const struct life *l, struct choice *c)
 	if (l->shared && !stands_for_all(any, l))
 		doubt(c);
 	if (l->stage != STAGE_BOOTSTRAP) {
-		if (m->cfg.no_posts && !still_held(m, l))
+		if (proc_blind(m, l->proc) && !still_held(m, l))
 			doubt(c);
 		return;
 	}

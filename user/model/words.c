@@ -134,7 +134,7 @@ static void expect_status(const struct model *m, const struct op *o, char *buf, 
 /* Where what is sent cannot be seen, the answer is what tells. */
 static void expect_post(const struct model *m, const struct life *l, char *buf, size_t len)
 {
-	bool unseen = m->cfg.no_posts && !seen_listed(l);
+	bool unseen = proc_blind(m, l->proc) && !seen_listed(l);
 
 	snprintf(buf, len, "%s", unseen ? "a reply to the client" : "its first post");
 }
