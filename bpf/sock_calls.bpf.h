@@ -23,9 +23,9 @@ struct sp_syscall {
 #define SP_IS_DATA(call) ((call) <= SP_CALL_SPLICE)
 
 /* Bytes of all messages of a recvmmsg or sendmmsg. */
-static __always_inline __u64 sp_mmsg_total(__u64 mm, __u64 msgs)
+__noinline int sp_mmsg_total(__u64 mm, __u64 msgs)
 {
-	__u64 total = 0;
+	__u32 total = 0;
 
 	for (__u64 i = 0; i < 64; i++) {
 		__u32 n = 0;
@@ -39,10 +39,12 @@ static __always_inline __u64 sp_mmsg_total(__u64 mm, __u64 msgs)
 }
 
 /* Where the call's bytes are. False: they are none of the stream, or are looked at only. */
-static __always_inline bool sp_io_of(const struct sp_syscall *s, struct sp_io *io)
+__noinline int sp_io_of(const struct sp_syscall *s, struct sp_io *io)
 {
 	__u64 flags = 0, v[2] = {};
 
+	if (!s || !io)
+		return 0;
 	io->pid_tgid = s->pid_tgid;
 	io->dir = SP_IS_IN(s->call) ? SP_DIR_IN : SP_DIR_OUT;
 	io->total = s->ret;
@@ -76,13 +78,13 @@ static __always_inline bool sp_io_of(const struct sp_syscall *s, struct sp_io *i
 		io->mm = s->arg[1];
 		io->msgs = s->ret;
 		io->left = 0;
-		io->total = sp_mmsg_total(io->mm, io->msgs);
+		io->total = (__u32)sp_mmsg_total(io->mm, io->msgs);
 		break;
 	default:
 		io->unseen = SP_WHY_SENDFILE;
 	}
 	if (io->dir == SP_DIR_OUT)
-		return io->total;
+		return io->total > 0;
 	if (flags & SP_MSG_TRUNC)
 		io->unseen = SP_WHY_FAULT; /* TCP: thrown away */
 	return !(flags & (SP_MSG_PEEK | SP_MSG_OOB | SP_MSG_ERRQUEUE));

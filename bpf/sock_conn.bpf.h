@@ -8,51 +8,51 @@ static __always_inline bool sp_in_range(__u16 port, __u16 lo, __u16 hi)
 	return port >= lo && port <= hi;
 }
 
-/* The rules that may apply to the connection, of those that hold in the process: c->cand. */
-__noinline int sp_conn_rules(struct sp_conn *c, __u32 rules)
+/* May rule idx apply to the connection? */
+__noinline int sp_conn_rule(struct sp_conn *c, __u32 idx)
 {
-	if (!c)
-		return 0;
-	for (__u32 i = 0; i < SP_MAX_SOCK_RULES; i++) {
-		const struct sp_sock_rule *r;
-		__u32 idx = i;
+	const struct sp_sock_rule *r = bpf_map_lookup_elem(&sp_sock_rules, &idx);
 
-		if (!(rules >> i & 1))
-			continue;
-		r = bpf_map_lookup_elem(&sp_sock_rules, &idx);
-		if (!r || !r->decode)
-			continue;
-		if (r->listen_hi && (c->side == SP_SIDE_CONNECT || c->family == SP_AF_UNIX ||
-				     !sp_in_range(c->lport, r->listen_lo, r->listen_hi)))
-			continue;
-		if (r->peer_hi &&
-		    (c->family == SP_AF_UNIX || !sp_in_range(c->rport, r->peer_lo, r->peer_hi)))
-			continue;
-		if (r->decode == SP_DEC_HTTP && c->side == SP_SIDE_CONNECT)
-			continue;
-		c->cand |= 1u << i;
-		c->port |= r->listen_hi || r->peer_hi;
-	}
+	if (!c || !r || !r->decode)
+		return 0;
+	if (r->listen_hi && (c->side == SP_SIDE_CONNECT || c->family == SP_AF_UNIX ||
+			     !sp_in_range(c->lport, r->listen_lo, r->listen_hi)))
+		return 0;
+	if (r->peer_hi &&
+	    (c->family == SP_AF_UNIX || !sp_in_range(c->rport, r->peer_lo, r->peer_hi)))
+		return 0;
+	if (r->decode == SP_DEC_HTTP && c->side == SP_SIDE_CONNECT)
+		return 0; /* requests come in */
+	c->port |= r->listen_hi || r->peer_hi;
+	return 1;
+}
+
+/* Of the rules that hold in the process, those that may apply: c->cand. */
+static __always_inline void sp_conn_rules(struct sp_conn *c, __u32 rules)
+{
+	for (__u32 i = 0; i < SP_MAX_SOCK_RULES; i++)
+		if (rules >> i & 1 && sp_conn_rule(c, i))
+			c->cand |= 1u << i;
 	if (!c->cand)
 		c->kind = SP_KIND_IGNORE;
-	return 0;
 }
 
 /* Remove what ended long enough ago. */
-static __always_inline void sp_conn_sweep(void)
+__noinline int sp_conn_sweep(void)
 {
 	struct sp_ended e = {};
 	struct sp_conn *c;
 
 	if (bpf_map_pop_elem(&sp_ended, &e))
-		return;
+		return 0;
 	if (bpf_ktime_get_ns() - e.ns < SP_ENDED_NS) {
 		bpf_map_push_elem(&sp_ended, &e, 0);
-		return;
+		return 0;
 	}
 	c = bpf_map_lookup_elem(&sp_conns, &e.sk);
 	if (c && c->ended && c->ino == e.ino)
 		bpf_map_delete_elem(&sp_conns, &e.sk);
+	return 0;
 }
 
 /* A number that no other connection has. */

@@ -63,7 +63,7 @@ static __always_inline bool sp_both_begun(struct sp_conn *c, const struct sp_io 
 		return c->begun;
 	if (o->known)
 		return o->begun;
-	return sp_tcp_begin(c, sk, !io->dir, sp_tcp_pos((struct tcp_sock *)sk, !io->dir));
+	return sp_tcp_begin(c, io->sk, !io->dir, sp_tcp_pos((struct tcp_sock *)sk, !io->dir));
 }
 
 /* The first byte of the stream is known. */
@@ -175,7 +175,7 @@ __noinline int sp_seek_zmtp(struct sp_conn *c, struct sp_dir *d, struct sp_io *i
 static __always_inline bool sp_zmtp_whole(const struct sp_dir *d, const struct sp_io *io)
 {
 	return !io->bad && !io->fault && d->z.is == SP_ZMTP_FLAGS && !d->z.more &&
-	       (io->dir == SP_DIR_OUT || sp_sock_drained((struct sock *)io->sk, io->tcp));
+	       (io->dir == SP_DIR_OUT || sp_sock_drained(io->sk, io->tcp));
 }
 
 /* After a dry run over the call's bytes: 2, believe it, these bytes included; 1: from the next
@@ -320,7 +320,7 @@ static __always_inline bool sp_continuity(struct sp_conn *c, struct sp_dir *d, s
 	pos = sp_tcp_pos((struct tcp_sock *)sk, io->dir);
 	if (!known) {
 		d->pos = pos;
-		return sp_tcp_begin(c, sk, io->dir, pos - (__u32)io->total);
+		return sp_tcp_begin(c, io->sk, io->dir, pos - (__u32)io->total);
 	}
 	gap = pos - (__u32)io->total - d->pos;
 	d->pos = pos;
@@ -393,7 +393,7 @@ __noinline int sp_sock_data(struct sp_conn *c, struct sp_io *io)
 	    out->is == SP_DIR_FOLLOW)
 		sp_dir_lost(c, out, io->pid_tgid, SP_DIR_OUT, SP_WHY_GAP, 0);
 	if (d->is == SP_DIR_SEEK) {
-		d->idle = io->dir == SP_DIR_OUT || sp_sock_drained((struct sock *)io->sk, io->tcp);
+		d->idle = io->dir == SP_DIR_OUT || sp_sock_drained(io->sk, io->tcp);
 		d->ns = bpf_ktime_get_ns();
 	}
 	sp_give(&d->busy);

@@ -25,7 +25,7 @@ static __always_inline void sp_scan_dir(struct sp_conn *c, struct sock *sk, __u8
 		return;
 	if (tcp) {
 		pos = sp_tcp_pos(tp, dir);
-		if (sp_tcp_begin(c, sk, dir, pos))
+		if (sp_tcp_begin(c, (__u64)sk, dir, pos))
 			return; /* the first byte will be the stream's */
 		d->pos = pos;
 		then = dir == SP_DIR_IN ? BPF_CORE_READ(icsk, icsk_ack.lrcvtime)
@@ -36,11 +36,11 @@ static __always_inline void sp_scan_dir(struct sp_conn *c, struct sock *sk, __u8
 	}
 	d->known = 1;
 	d->is = SP_DIR_SEEK;
-	d->idle = dir == SP_DIR_OUT || sp_sock_drained(sk, tcp);
+	d->idle = dir == SP_DIR_OUT || sp_sock_drained((__u64)sk, tcp);
 	d->ns = ns;
 }
 
-SEC("sp_iter/task_file")
+SEC("sp_iter")
 int sock_iter(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;

@@ -68,7 +68,7 @@ static __always_inline bool sp_libc_ret(struct sp_syscall *s)
 	return true;
 }
 
-SEC("uprobe")
+SEC("sp_uprobe")
 int sock_libc(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);

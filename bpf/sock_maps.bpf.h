@@ -11,8 +11,8 @@ const volatile __u32 sp_hz; /* jiffies of a second */
 /* Where records' connection numbers come from. */
 __u64 sp_conn_ids __attribute__((aligned(64)));
 
-#define SP_FEED        16   /* bytes looked at one by one in one go */
-#define SP_WORDS       8    /* and eight at a time */
+#define SP_FEED        8    /* bytes looked at one by one in one go */
+#define SP_WORDS       4    /* and eight at a time */
 #define SP_BLOCK       512  /* bytes of payload looked at in one go */
 #define SP_BLOCKS      128  /* scratch blocks */
 #define SP_SLOT_TRIES  8    /* blocks tried before giving up */

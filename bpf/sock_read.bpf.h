@@ -6,7 +6,7 @@
 #ifndef SP_SOCK_READ_BPF_H
 #define SP_SOCK_READ_BPF_H
 
-/* Times SP_FEED: 8 MiB a call can be looked at byte by byte, 120 MiB eight at a time, any number
+/* Times SP_FEED: 4 MiB a call can be looked at byte by byte, 128 MiB eight at a time, any number
  * skipped. */
 #define SP_PUMP_INNER 8
 #define SP_PUMP_MID   256

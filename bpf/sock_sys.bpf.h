@@ -51,7 +51,7 @@ static __always_inline void sp_sys_args(struct pt_regs *regs, struct sp_syscall 
 }
 #endif
 
-SEC("raw_tp/sys_exit")
+SEC("sp_raw_tp")
 int sock_sys(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct pt_regs *regs = (void *)ctx->args[0];

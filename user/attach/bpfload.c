@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "attach/bpfload.h"
+#include "attach/bpfload_late.h"
 #include "attach/bpfload_sock.h"
 #include "attach/features.h"
 #include "attach/kbtf.h"
@@ -179,7 +180,7 @@ static int prepare(struct bpfload *b, const struct profile *p, const struct atta
 	int rc = -ENOMEM;
 
 	*types = kbtf_open(elf, len, sock.func, sock_wants(&sock));
-	sock_handler();
+	b->late = sock.how ? late_open(sock.func[0].id) : NULL;
 	b->skel = open_object(*types);
 	b->how = sock.how;
 	if (b->skel)
@@ -205,6 +206,8 @@ static int load(struct bpfload *b, const struct profile *p, const struct attach_
 		rc = fill_probes(b->skel, p);
 	if (!rc)
 		rc = sock_fill(b->skel, b->how, p);
+	if (!rc && b->late)
+		late_start(b->late);
 	if (!rc)
 		rc = attach_process(b->skel);
 	if (rc)
@@ -268,6 +271,8 @@ int bpfload_open(const struct profile *p, const struct attach_opts *o, struct at
 
 void bpfload_close(struct bpfload *b)
 {
+	late_close(b->late);
+	b->late = NULL;
 	if (b->skel)
 		silentpin_bpf__destroy(b->skel);
 	b->skel = NULL;

@@ -7,11 +7,13 @@
 #include "attach/uprobe.h"
 
 struct silentpin_bpf;
+struct late;
 struct bpfload {
 	struct silentpin_bpf *skel;
 	struct uprobe_progs progs;
 	bool seq;
 	enum attach_sockets how; /* what of the sockets' programs is loaded */
+	struct late *late;       /* these, but for the small ones */
 };
 
 /* f: features_basic() has been called; the uprobe kinds are tried here, as o->force says. */

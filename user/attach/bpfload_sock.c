@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "attach/bpfload.h"
+#include "attach/bpfload_late.h"
 #include "attach/bpfload_sock.h"
 #include "silentpin.skel.h"
 #include "sp_conn.h"
@@ -29,34 +30,6 @@ int sock_wants(struct sock_load *s)
 		return 0;
 	s->func[0].name = ITER_FUNC;
 	return 1;
-}
-
-/* ---- sections with a place in the kernel -------------------------------------------------------
- */
-
-/*
- * libbpf would index all of the kernel's types to find one function (20 ms of the attach). It is
- * told a kind of program that needs none, and here, just before the load, the real one.
- */
-static struct {
-	uint32_t iter;
-} ids;
-
-static int prepare_iter(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
-{
-	opts->expected_attach_type = BPF_TRACE_ITER;
-	opts->attach_btf_id = ids.iter;
-	return bpf_program__set_type(prog, BPF_PROG_TYPE_TRACING);
-}
-
-void sock_handler(void)
-{
-	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = prepare_iter);
-	static bool done;
-
-	if (!done)
-		libbpf_register_prog_handler("sp_iter+", BPF_PROG_TYPE_RAW_TRACEPOINT, 0, &opts);
-	done = true;
 }
 
 /* ---- the load ----------------------------------------------------------------------------------
@@ -99,7 +72,6 @@ int sock_configure(struct silentpin_bpf *skel, const struct sock_load *s, const 
 	bpf_program__set_autoload(skel->progs.sock_state, s->how);
 	bpf_program__set_autoload(skel->progs.sock_reset, s->how);
 	bpf_program__set_autoload(skel->progs.sock_iter, iter);
-	ids.iter = iter;
 	if (!s->how) {
 		no_maps(skel);
 		return 0;
@@ -140,7 +112,7 @@ int bpfload_sock_scan(const struct bpfload *b, uint32_t pid)
 	LIBBPF_OPTS(bpf_link_create_opts, opts);
 	union bpf_iter_link_info info = {0};
 	__closefd int link = -1, iter = -1;
-	int prog = b->skel && b->how ? bpf_program__fd(b->skel->progs.sock_iter) : -1;
+	int prog = late_fd(b->late, LATE_ITER);
 	char none[64];
 	ssize_t n;
 
@@ -163,7 +135,7 @@ int bpfload_sock_scan(const struct bpfload *b, uint32_t pid)
 
 int bpfload_prog_sock_libc(const struct bpfload *b)
 {
-	return b->skel && b->how == SOCKETS_LIBC ? bpf_program__fd(b->skel->progs.sock_libc) : -1;
+	return late_fd(b->late, LATE_LIBC);
 }
 
 enum attach_sockets bpfload_sock_how(const struct bpfload *b)
@@ -183,10 +155,16 @@ static void attach_state(struct silentpin_bpf *skel)
 
 int bpfload_sock_attach(struct bpfload *b, enum attach_sockets how)
 {
+	int prog;
+
 	if (!b->skel || !b->how)
 		return 0;
 	attach_state(b->skel);
-	if (how == SOCKETS_SYSCALL)
-		b->skel->links.sock_sys = bpf_program__attach(b->skel->progs.sock_sys);
-	return how == SOCKETS_SYSCALL && !b->skel->links.sock_sys ? -errno : 0;
+	if (how != SOCKETS_SYSCALL)
+		return 0;
+	prog = late_fd(b->late, LATE_SYS);
+	if (prog < 0)
+		return prog;
+	prog = bpf_raw_tracepoint_open("sys_exit", prog);
+	return prog < 0 ? -errno : late_keep(b->late, prog);
 }

@@ -18,8 +18,6 @@ struct sock_load {
 enum attach_sockets sock_how(const struct profile *p, const struct attach_opts *o);
 /* Name the functions to be looked up; their number. */
 int sock_wants(struct sock_load *s);
-/* Teach libbpf the sections that it does not know; before the object is opened. */
-void sock_handler(void);
 /* The map of connections, made ahead; its descriptor or negative. */
 int sock_make_conns(void);
 /* Before the load: which programs, which maps. s: the functions looked up (0: not found). */

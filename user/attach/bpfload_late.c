@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attach/bpfload_late.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#define LICENSE   "Dual BSD/GPL"
+#define LOG_BYTES (1u << 20)
+#define KEPT      4
+
+struct program {
+	struct bpf_insn *insn;
+	size_t n;
+	void *func_info; /* which functions are global: without it the verifier takes none */
+	struct bpf_prog_load_opts opts;
+	int fd; /* or -errno */
+};
+
+struct late {
+	struct program prog[LATE_MAX];
+	uint32_t iter;
+	pthread_t thread;
+	bool running;
+	int kept[KEPT], nkept;
+};
+
+static const struct {
+	const char *section, *name;
+	enum bpf_prog_type type;
+} late_progs[LATE_MAX] = {
+	[LATE_LIBC] = {"sp_uprobe", "sock_libc", BPF_PROG_TYPE_KPROBE},
+	[LATE_SYS] = {"sp_raw_tp", "sock_sys", BPF_PROG_TYPE_RAW_TRACEPOINT},
+	[LATE_ITER] = {"sp_iter", "sock_iter", BPF_PROG_TYPE_TRACING},
+};
+
+/* Of the object that is being opened and loaded: libbpf's handlers have no context of their own.
+ * Objects are loaded one after the other. */
+static struct late *present;
+
+static void *copy_of(const void *from, size_t n)
+{
+	void *to = malloc(n);
+
+	return to ? memcpy(to, from, n) : NULL;
+}
+
+/*
+ * libbpf has the program ready and is about to load it: it is taken aside, and libbpf loads one
+ * that does nothing. So libbpf need not know either what an iterator is attached to: it would index
+ * all of the kernel's types to find one function.
+ */
+static int take(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long which)
+{
+	struct bpf_insn nothing[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	struct program *p = present ? &present->prog[which] : NULL;
+
+	if (!p)
+		return -EINVAL;
+	p->n = bpf_program__insn_cnt(prog);
+	p->insn = copy_of(bpf_program__insns(prog), p->n * sizeof(*p->insn));
+	p->func_info =
+		copy_of(opts->func_info, (size_t)opts->func_info_cnt * opts->func_info_rec_size);
+	if (!p->insn || !p->func_info)
+		return -ENOMEM;
+	p->opts = *opts;
+	p->opts.func_info = p->func_info;
+	p->opts.line_info_cnt = 0;
+	p->opts.line_info = NULL;
+	if (which == LATE_ITER) {
+		p->opts.expected_attach_type = BPF_TRACE_ITER;
+		p->opts.attach_btf_id = present->iter;
+	}
+	opts->func_info_cnt = 0;
+	opts->line_info_cnt = 0;
+	return bpf_program__set_insns(prog, nothing, sizeof(nothing) / sizeof(nothing[0]));
+}
+
+static void teach_libbpf(void)
+{
+	static bool done;
+
+	for (int i = 0; i < LATE_MAX && !done; i++) {
+		LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .cookie = i,
+			    .prog_prepare_load_fn = take);
+		/* no iterator as far as libbpf knows, see take() */
+		enum bpf_prog_type type =
+			i == LATE_ITER ? BPF_PROG_TYPE_RAW_TRACEPOINT : late_progs[i].type;
+
+		if (libbpf_register_prog_handler(late_progs[i].section, type, 0, &opts) < 0)
+			pr_debug("sockets: libbpf takes no section %s", late_progs[i].section);
+	}
+	done = true;
+}
+
+struct late *late_open(uint32_t iter)
+{
+	struct late *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	for (int i = 0; i < LATE_MAX; i++)
+		l->prog[i].fd = -EOPNOTSUPP;
+	l->iter = iter;
+	present = l;
+	teach_libbpf();
+	return l;
+}
+
+/* Again, for the kernel's reason: its last lines. */
+static void say_why(struct program *p, int which)
+{
+	__free char *log = malloc(LOG_BYTES);
+	int fd;
+
+	if (!log || sp_verbosity < SP_DEBUG)
+		return;
+	log[0] = 0;
+	p->opts.log_buf = log;
+	p->opts.log_size = LOG_BYTES;
+	p->opts.log_level = 1;
+	fd = bpf_prog_load(late_progs[which].type, late_progs[which].name, LICENSE, p->insn, p->n,
+			   &p->opts);
+	if (fd >= 0)
+		close(fd);
+	for (char *line = strtok(log, "\n"); line; line = strtok(NULL, "\n"))
+		pr_debug("%s: %s", late_progs[which].name, line);
+}
+
+static void *load_all(void *arg)
+{
+	struct late *l = arg;
+
+	for (int i = 0; i < LATE_MAX; i++) {
+		struct program *p = &l->prog[i];
+
+		if (!p->n)
+			continue;
+		p->fd = bpf_prog_load(late_progs[i].type, late_progs[i].name, LICENSE, p->insn,
+				      p->n, &p->opts);
+		if (p->fd >= 0)
+			continue;
+		p->fd = -errno;
+		pr_debug("%s: %s", late_progs[i].name, strerror(-p->fd));
+		say_why(p, i);
+	}
+	return NULL;
+}
+
+void late_start(struct late *l)
+{
+	if (present == l)
+		present = NULL;
+	l->running = !pthread_create(&l->thread, NULL, load_all, l);
+	if (!l->running)
+		load_all(l);
+}
+
+static void finish(struct late *l)
+{
+	if (l->running)
+		pthread_join(l->thread, NULL);
+	l->running = false;
+}
+
+int late_fd(struct late *l, enum late_prog which)
+{
+	if (!l)
+		return -EOPNOTSUPP;
+	finish(l);
+	return l->prog[which].fd;
+}
+
+int late_keep(struct late *l, int fd)
+{
+	if (l->nkept < KEPT)
+		l->kept[l->nkept++] = fd;
+	else
+		close(fd);
+	return 0;
+}
+
+void late_close(struct late *l)
+{
+	if (!l)
+		return;
+	if (present == l)
+		present = NULL;
+	finish(l);
+	for (int i = 0; i < l->nkept; i++)
+		close(l->kept[i]);
+	for (int i = 0; i < LATE_MAX; i++) {
+		if (l->prog[i].fd >= 0)
+			close(l->prog[i].fd);
+		free(l->prog[i].insn);
+		free(l->prog[i].func_info);
+	}
+	free(l);
+}

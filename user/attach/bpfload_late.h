@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sockets' larger programs, loaded beside the others: the kernel needs as long to verify them
+ * as for all else, and they are needed last. What asks for one waits for it.
+ */
+#ifndef SP_ATTACH_BPFLOAD_LATE_H
+#define SP_ATTACH_BPFLOAD_LATE_H
+
+#include <stdint.h>
+
+enum late_prog { LATE_LIBC, LATE_SYS, LATE_ITER, LATE_MAX };
+
+struct late;
+/* Before the object is opened: what libbpf then finds in the sections sp_* is kept here. iter: the
+ * kernel's function that LATE_ITER is attached to. NULL: no memory. */
+struct late *late_open(uint32_t iter);
+/* After the object has been loaded: begin. The object must outlive it. */
+void late_start(struct late *l);
+/* The program's descriptor, -EOPNOTSUPP: none, or why it could not be loaded. */
+int late_fd(struct late *l, enum late_prog which);
+/* Close this descriptor at the end, too. 0. */
+int late_keep(struct late *l, int fd);
+void late_close(struct late *l); /* may be NULL */
+
+#endif
