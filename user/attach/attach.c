@@ -55,8 +55,37 @@ static int force_sockets(struct attach *a, struct sp_err *err)
 			  f->why_sock_tcp[0] ? f->why_sock_tcp : f->why_sock_syscall);
 }
 
+static bool wants_uprobes(const struct profile *p, const struct attach_opts *o)
+{
+	return (p->sockets ? p->nuprobes > 0 : p->nprobes > 0) && !o->no_uprobes;
+}
+
+static bool wants_sockets(const struct profile *p, const struct attach_opts *o)
+{
+	return p->sockets && !o->no_sockets;
+}
+
+/* The programs for sockets are the larger part: a kernel that refuses them may take the others.
+ * What was asked for in words is not left out. */
+static bool may_go_without(const struct attach *a, int rc)
+{
+	return rc != -EPERM && rc != -EACCES && wants_sockets(a->profile, &a->opts) &&
+	       wants_uprobes(a->profile, &a->opts) && !a->opts.sock_force;
+}
+
+static int load_all(struct attach *a, struct sp_err *err)
+{
+	int rc = bpfload_open(a->profile, &a->opts, &a->features, &a->bpf, err);
+
+	rc = rc ? rc : socks_open(a, err);
+	if (rc)
+		bpfload_close(&a->bpf);
+	return rc;
+}
+
 static int load(struct attach *a, struct sp_err *err)
 {
+	struct sp_err first = {0};
 	int rc = features_basic(&a->features);
 
 	if (rc)
@@ -64,16 +93,17 @@ static int load(struct attach *a, struct sp_err *err)
 	rc = force_sockets(a, err);
 	if (rc)
 		return rc;
-	rc = bpfload_open(a->profile, &a->opts, &a->features, &a->bpf, err);
-	return rc ? rc : socks_open(a, err);
-}
-
-/* Is there anything that needs it? */
-static bool wants_bpf(const struct profile *p, const struct attach_opts *o)
-{
-	bool uprobes = p->sockets ? p->nuprobes > 0 : p->nprobes > 0;
-
-	return (uprobes && !o->no_uprobes) || (p->sockets && !o->no_sockets);
+	rc = load_all(a, &first);
+	if (rc && may_go_without(a, rc)) {
+		a->how = SOCKETS_NONE;
+		a->opts.no_sockets = true;
+		rc = load_all(a, &first);
+		snprintf(a->no_sockets_why, sizeof(a->no_sockets_why),
+			 "this kernel refuses the programs for them: run with -v for its reason");
+	}
+	if (rc && err)
+		*err = first;
+	return rc;
 }
 
 int attach_open(const struct profile *p, const struct attach_opts *o, attach_notice_fn fn,
@@ -90,10 +120,9 @@ int attach_open(const struct profile *p, const struct attach_opts *o, attach_not
 	a->fn = fn;
 	a->ctx = ctx;
 	/* the server's own view needs none, see profile/python.h */
-	a->opts.no_probes |= !wants_bpf(p, o);
+	a->opts.no_probes |= !wants_uprobes(p, o) && !wants_sockets(p, o);
 	rc = a->opts.no_probes ? 0 : load(a, err);
 	if (rc) {
-		bpfload_close(&a->bpf);
 		free(a);
 		return rc;
 	}

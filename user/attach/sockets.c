@@ -337,6 +337,13 @@ void socks_adopt(struct attach *a, struct watched *w)
 
 void socks_added(struct attach *a, struct watched *w)
 {
+	struct attach_notice no = {
+		.what = NOTICE_SOCKETS_NO, .ns = mono_ns(), .pid = (uint32_t)w->id.pid};
+
+	if (a->no_sockets_why[0]) {
+		snprintf(no.text, sizeof(no.text), "%s", a->no_sockets_why);
+		attach_notify(a, &no);
+	}
 	if (!a->how)
 		return;
 	say_target(a, w);
