@@ -77,6 +77,24 @@ int watch_choose_profile(struct watch *w, struct sp_err *err)
 	return 0;
 }
 
+/*
+ * Every process with a libc has sockets that can be watched. That makes it a target only when there
+ * is a reason to take it for the server.
+ */
+static bool worth_watching(const struct watch *w, pid_t pid)
+{
+	const struct profile *p = w->profile;
+	char cmd[4096];
+
+	for (int i = 0; i < p->nuprobes; i++)
+		if (attach_has(w->attach, (uint32_t)pid, i))
+			return true;
+	if (w->o.no_uprobes || w->o.profile)
+		return true;
+	return p->match_cmdline && !target_cmdline(pid, cmd, sizeof(cmd)) &&
+	       profile_by_cmdline(w->probes, cmd) == p;
+}
+
 static int attach_named(struct watch *w, struct sp_err *err)
 {
 	struct sp_err one = {0};
@@ -85,7 +103,7 @@ static int attach_named(struct watch *w, struct sp_err *err)
 
 	for (int i = 0; i < w->o.npids; i++) {
 		rc = attach_add(w->attach, w->o.pids[i], &one);
-		if (rc > 0)
+		if (rc > 0 && worth_watching(w, w->o.pids[i]))
 			probes += rc;
 		if (rc < 0 && w->o.npids > 1)
 			pr_warn("%s", one.text);
