@@ -10,9 +10,9 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import unittest
 
 import sp
+from side_by_side import SideBySide
 
 PEERS = os.path.join(sp.ROOT, "tests", "live", "peers")
 LIVE = os.path.join(sp.BUILD, "live")
@@ -235,7 +235,7 @@ class SockWatch(sp.Watch):
         return sp.wait_for(seen, timeout, lambda: f"peer {kind} {fields}: {self.told()}", every=0.05)
 
 
-class SockCase(unittest.TestCase):
+class SockCase(SideBySide):
     maxDiff = 2000
 
     def assert_said(self, db, truth, roles=MESSAGES):
@@ -257,7 +257,3 @@ class SockCase(unittest.TestCase):
         watch.stop()
         self.assertEqual(watch.of_type("loss"), [], "events were lost")
         self.assert_said(watch.db, truth, roles)
-
-
-def pid_of(peer):
-    return peer if isinstance(peer, int) else peer.pid

@@ -7,6 +7,7 @@ import unittest
 import sp
 from scenario_case import DEADLINES, ScenarioCase, Together, scenarios, wait_deadlines
 from node import Node
+from side_by_side import SideBySide
 from sock_case import PROFILE_ALL, Peer, SockCase, SockWatch, Truth
 import raw_zmtp
 from http_client import Client, body, request
@@ -61,7 +62,7 @@ for _name in scenarios.SCENARIOS:
         Scenario.add(_name)
 
 
-class Healthy(ScenarioCase):
+class Healthy(SideBySide, ScenarioCase):
     def test_healthy(self):
         """No alert of any confidence; every room is seen to arrive, be announced and be answered."""
         with Node() as node:
@@ -100,8 +101,8 @@ class Healthy(ScenarioCase):
 class Scripted(SockCase):
     """A server of one process whose every call is decided here: what it holds is true by construction."""
 
-    STAGES = ("--stuck-after", "bootstrap=1s", "--stuck-after", "ready=1s", "--stuck-after", "inflight=1s",
-              "--stuck-after", "releasing=1s")
+    STAGES = ("--stuck-after", "bootstrap=2s", "--stuck-after", "ready=2s", "--stuck-after", "inflight=2s",
+              "--stuck-after", "releasing=2s")
 
     def setUp(self):
         self.truth = Truth(60)
