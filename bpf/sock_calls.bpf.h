@@ -12,7 +12,7 @@
 #define SP_EINPROGRESS  115
 
 struct sp_syscall {
-	__u64 arg[6];
+	__u64 arg[4]; /* nothing is in the others */
 	__s64 ret;
 	__u64 pid_tgid;
 	__u32 call; /* enum sp_sock_call */
@@ -48,7 +48,7 @@ __noinline int sp_io_of(const struct sp_syscall *s, struct sp_io *io)
 	io->pid_tgid = s->pid_tgid;
 	io->dir = SP_IS_IN(s->call) ? SP_DIR_IN : SP_DIR_OUT;
 	io->total = s->ret;
-	io->left = s->ret;
+	io->at.left = s->ret;
 	switch (s->call) {
 	case SP_CALL_RECV:
 	case SP_CALL_SEND:
@@ -56,29 +56,29 @@ __noinline int sp_io_of(const struct sp_syscall *s, struct sp_io *io)
 		/* fallthrough */
 	case SP_CALL_READ:
 	case SP_CALL_WRITE:
-		io->cur = s->arg[1];
-		io->len = s->ret;
+		io->at.cur = s->arg[1];
+		io->at.len = s->ret;
 		break;
 	case SP_CALL_READV:
 	case SP_CALL_WRITEV:
-		io->iov = s->arg[1];
-		io->segs = s->arg[2];
+		io->at.iov = s->arg[1];
+		io->at.segs = s->arg[2];
 		break;
 	case SP_CALL_RECVMSG:
 	case SP_CALL_SENDMSG:
 		flags = s->arg[2];
 		if (bpf_probe_read_user(v, 16, (void *)(s->arg[1] + SP_MSG_IOV)))
 			io->unseen = SP_WHY_FAULT;
-		io->iov = v[0];
-		io->segs = v[1];
+		io->at.iov = v[0];
+		io->at.segs = v[1];
 		break;
 	case SP_CALL_RECVMMSG:
 	case SP_CALL_SENDMMSG:
 		flags = s->arg[3];
-		io->mm = s->arg[1];
-		io->msgs = s->ret;
-		io->left = 0;
-		io->total = (__u32)sp_mmsg_total(io->mm, io->msgs);
+		io->at.mm = s->arg[1];
+		io->at.msgs = s->ret;
+		io->at.left = 0;
+		io->total = (__u32)sp_mmsg_total(io->at.mm, io->at.msgs);
 		break;
 	default:
 		io->unseen = SP_WHY_SENDFILE;
@@ -94,7 +94,7 @@ static __always_inline int sp_call_bytes(const struct sp_syscall *s, __u32 fd, _
 {
 	struct sp_io io = {};
 	struct sp_conn *c;
-	struct sp_sk sk;
+	struct sp_sk sk = {};
 
 	if (!sp_sock_find(fd, &sk))
 		return 0;
@@ -106,7 +106,6 @@ static __always_inline int sp_call_bytes(const struct sp_syscall *s, __u32 fd, _
 			sp_conn_eof(c, s->pid_tgid);
 		return 0;
 	}
-	io.sk = sk.sk;
 	sp_sock_data(c, &io);
 	return 0;
 }
@@ -122,12 +121,11 @@ static __always_inline int sp_call_splice(const struct sp_syscall *s, __u32 rule
 	};
 	__u32 fd = in ? s->arg[0] : s->arg[2];
 	struct sp_conn *c;
-	struct sp_sk sk;
+	struct sp_sk sk = {};
 
 	if (!sp_sock_find(fd, &sk))
 		return 0;
 	c = sp_conn_get(&sk, s->pid_tgid, rules, SP_SIDE_UNKNOWN, fd);
-	io.sk = sk.sk;
 	if (c && c->kind != SP_KIND_IGNORE)
 		sp_sock_data(c, &io);
 	return 0;
@@ -138,7 +136,7 @@ static __always_inline int sp_call_open(const struct sp_syscall *s, __u32 fd, __
 					enum sp_side side)
 {
 	struct sp_conn *c;
-	struct sp_sk sk;
+	struct sp_sk sk = {};
 
 	if (!sp_sock_find(fd, &sk))
 		return 0;
@@ -152,17 +150,16 @@ static __always_inline int sp_call_open(const struct sp_syscall *s, __u32 fd, __
 /* TCP tells its end itself (sock_state.bpf.h); others end with their last descriptor. */
 static __always_inline int sp_call_close(const struct sp_syscall *s, __u32 fd)
 {
-	struct file *file = sp_file_of(fd);
 	struct sp_conn *c;
-	struct sp_sk sk;
+	struct sp_sk sk = {};
 
-	if (!file || !sp_sock_of(file, &sk))
+	if (!sp_sock_find(fd, &sk))
 		return 0;
 	c = bpf_map_lookup_elem(&sp_conns, &sk.sk);
 	if (!c || c->ino != sk.ino)
 		return 0;
-	if (s->call == SP_CALL_SHUTDOWN ? s->arg[1] == SP_SHUT_RDWR : sp_file_last(file))
-		sp_conn_end(c, sk.sk, s->pid_tgid, SP_CONN_CLOSED);
+	if (s->call == SP_CALL_SHUTDOWN ? s->arg[1] == SP_SHUT_RDWR : sp_file_last(fd))
+		sp_conn_end(c, s->pid_tgid, SP_CONN_CLOSED);
 	return 0;
 }
 

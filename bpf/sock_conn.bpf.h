@@ -64,9 +64,9 @@ static __always_inline __u64 sp_conn_id(__u64 ino)
 }
 
 /* The connection is over: what is what, of SP_CONN_CLOSED and RESET. */
-__noinline int sp_conn_end(struct sp_conn *c, __u64 sk, __u64 pid_tgid, __u32 what)
+__noinline int sp_conn_end(struct sp_conn *c, __u64 pid_tgid, __u32 what)
 {
-	struct sp_ended e = {.sk = sk};
+	struct sp_ended e = {};
 
 	if (!c || c->ended)
 		return 0;
@@ -75,6 +75,7 @@ __noinline int sp_conn_end(struct sp_conn *c, __u64 sk, __u64 pid_tgid, __u32 wh
 	    what == SP_CONN_CLOSED && sp_http_eof(&c->dir[SP_DIR_OUT].h) == SP_HTTP_DID_END)
 		sp_http_emit(c, &c->dir[SP_DIR_OUT].h, pid_tgid, SP_HTTP_REPLY_END, c->replies);
 	sp_conn_tell(c, pid_tgid, SP_CONN_CODE(what, 0, 0), 0);
+	e.sk = c->sk;
 	e.ino = c->ino;
 	e.ns = bpf_ktime_get_ns();
 	bpf_map_push_elem(&sp_ended, &e, 0);
@@ -109,7 +110,7 @@ __noinline int sp_conn_new(const struct sp_sk *s, __u64 pid_tgid, __u32 rules, _
 		return 0;
 	c = bpf_map_lookup_elem(&sp_conns, &key);
 	if (c) /* it was closed unseen */
-		sp_conn_end(c, key, pid_tgid, SP_CONN_CLOSED);
+		sp_conn_end(c, pid_tgid, SP_CONN_CLOSED);
 	sp_conn_sweep();
 	sp_conn_sweep();
 	none = bpf_map_lookup_elem(&sp_conn_none, &zero);
@@ -121,6 +122,7 @@ __noinline int sp_conn_new(const struct sp_sk *s, __u64 pid_tgid, __u32 rules, _
 	if (!c)
 		return 0;
 	c->id = sp_conn_id(s->ino);
+	c->sk = key;
 	c->ino = s->ino;
 	c->pid = pid_tgid >> 32;
 	c->fd = side_fd >> 8;

@@ -57,13 +57,13 @@ static __always_inline void sp_conn_kind(struct sp_conn *c, __u32 rule)
 static __always_inline bool sp_both_begun(struct sp_conn *c, const struct sp_io *io)
 {
 	const struct sp_dir *o = &c->dir[!io->dir];
-	struct sock *sk = (struct sock *)io->sk;
+	struct sock *sk = (struct sock *)c->sk;
 
 	if (!io->tcp)
 		return c->begun;
 	if (o->known)
 		return o->begun;
-	return sp_tcp_begin(c, io->sk, !io->dir, sp_tcp_pos((struct tcp_sock *)sk, !io->dir));
+	return sp_tcp_begin(c, c->sk, !io->dir, sp_tcp_pos((struct tcp_sock *)sk, !io->dir));
 }
 
 /* The first byte of the stream is known. */
@@ -172,10 +172,11 @@ __noinline int sp_seek_zmtp(struct sp_conn *c, struct sp_dir *d, struct sp_io *i
 }
 
 /* A message ends with the last byte of the read, and no other is there yet. */
-static __always_inline bool sp_zmtp_whole(const struct sp_dir *d, const struct sp_io *io)
+static __always_inline bool sp_zmtp_whole(const struct sp_conn *c, const struct sp_dir *d,
+					  const struct sp_io *io)
 {
 	return !io->bad && !io->fault && d->z.is == SP_ZMTP_FLAGS && !d->z.more &&
-	       (io->dir == SP_DIR_OUT || sp_sock_drained(io->sk, io->tcp));
+	       (io->dir == SP_DIR_OUT || sp_sock_drained(c->sk, io->tcp));
 }
 
 /* After a dry run over the call's bytes: 2, believe it, these bytes included; 1: from the next
@@ -189,7 +190,7 @@ __noinline int sp_seek_judge(struct sp_conn *c, struct sp_dir *d, struct sp_io *
 	if (c->kind == SP_KIND_HTTP)
 		return io->head && !io->bad && !io->fault ? 2 : 0;
 	idle = d->idle && bpf_ktime_get_ns() - d->ns >= SP_IDLE_NS;
-	if (!sp_zmtp_whole(d, io)) {
+	if (!sp_zmtp_whole(c, d, io)) {
 		d->trial = 0;
 		return 0;
 	}
@@ -255,13 +256,17 @@ __noinline int sp_seek_done(struct sp_conn *c, struct sp_dir *d, struct sp_io *i
 
 static __always_inline bool sp_seek(struct sp_conn *c, struct sp_dir *d, struct sp_io *io)
 {
-	struct sp_io whole = *io;
-	int may = sp_seek_may(c, d, io);
+	int may;
 
+	d->back = io->at;
+	may = sp_seek_may(c, d, io);
 	if (may)
 		sp_pump(c, d, io);
 	may = sp_seek_done(c, d, io, may);
-	*io = whole;
+	io->at = d->back;
+	io->dry = 0;
+	io->stop = 0;
+	io->fault = 0;
 	return may;
 }
 
@@ -310,7 +315,7 @@ static __always_inline void sp_gap(struct sp_conn *c, struct sp_dir *d, struct s
 /* Where the bytes stand in the stream. True: at its beginning. */
 static __always_inline bool sp_continuity(struct sp_conn *c, struct sp_dir *d, struct sp_io *io)
 {
-	struct sock *sk = (struct sock *)io->sk;
+	struct sock *sk = (struct sock *)c->sk;
 	__u32 pos, gap;
 	bool known = d->known;
 
@@ -320,7 +325,7 @@ static __always_inline bool sp_continuity(struct sp_conn *c, struct sp_dir *d, s
 	pos = sp_tcp_pos((struct tcp_sock *)sk, io->dir);
 	if (!known) {
 		d->pos = pos;
-		return sp_tcp_begin(c, io->sk, io->dir, pos - (__u32)io->total);
+		return sp_tcp_begin(c, c->sk, io->dir, pos - (__u32)io->total);
 	}
 	gap = pos - (__u32)io->total - d->pos;
 	d->pos = pos;
@@ -362,7 +367,7 @@ static __always_inline void sp_dir_bytes(struct sp_conn *c, struct sp_dir *d, st
 		return;
 	sp_pump(c, d, io);
 	if (io->fault)
-		sp_lost(c, d, io, SP_WHY_FAULT, io->left);
+		sp_lost(c, d, io, SP_WHY_FAULT, io->at.left);
 }
 
 /* Bytes have moved: the way in of all back ends. */
@@ -393,7 +398,7 @@ __noinline int sp_sock_data(struct sp_conn *c, struct sp_io *io)
 	    out->is == SP_DIR_FOLLOW)
 		sp_dir_lost(c, out, io->pid_tgid, SP_DIR_OUT, SP_WHY_GAP, 0);
 	if (d->is == SP_DIR_SEEK) {
-		d->idle = io->dir == SP_DIR_OUT || sp_sock_drained(io->sk, io->tcp);
+		d->idle = io->dir == SP_DIR_OUT || sp_sock_drained(c->sk, io->tcp);
 		d->ns = bpf_ktime_get_ns();
 	}
 	sp_give(&d->busy);

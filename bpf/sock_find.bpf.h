@@ -62,16 +62,20 @@ static __always_inline struct file *sp_file_of(__u32 fd)
 	return file;
 }
 
-static __always_inline bool sp_sock_find(__u32 fd, struct sp_sk *s)
+__noinline int sp_sock_find(__u32 fd, struct sp_sk *s)
 {
 	struct file *file = sp_file_of(fd);
 
-	return file && sp_sock_of(file, s);
+	return s && file && sp_sock_of(file, s);
 }
 
 /* Is it the last descriptor of the file (as far as others do not use it at this moment)? */
-static __always_inline bool sp_file_last(struct file *file)
+__noinline int sp_file_last(__u32 fd)
 {
+	struct file *file = sp_file_of(fd);
+
+	if (!file)
+		return false;
 	if (bpf_core_field_exists(file->f_ref)) /* from 6.13; one reference counts as 0 */
 		return BPF_CORE_READ(file, f_ref.refcnt.counter) == 0;
 	return BPF_CORE_READ(file, f_count.counter) == 1;

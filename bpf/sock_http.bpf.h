@@ -93,7 +93,7 @@ __noinline int sp_http_done(struct sp_conn *c, struct sp_dir *d, struct sp_io *i
 /* Eight bytes at a time, as far as it goes. */
 __noinline int sp_http_words(struct sp_http *h, struct sp_block *b)
 {
-	if (!h || !b)
+	if (!h || !b || h->json < SP_JSON_KEY)
 		return 0;
 	for (int i = 0; i < SP_WORDS; i++) {
 		__u32 at = b->at;
@@ -122,8 +122,7 @@ __noinline int sp_http_feed(struct sp_conn *c, struct sp_dir *d, struct sp_block
 		__u32 at;
 		int did;
 
-		if (d->h.json >= SP_JSON_KEY)
-			sp_http_words(&d->h, b);
+		sp_http_words(&d->h, b);
 		at = b->at;
 		if (at >= b->n)
 			break;

@@ -11,17 +11,13 @@ static __always_inline void sp_after_regs(struct pt_regs *ctx, struct sp_syscall
 	s->arg[1] = ctx->si;
 	s->arg[2] = ctx->dx;
 	s->arg[3] = ctx->r10;
-	s->arg[4] = ctx->r8;
-	s->arg[5] = ctx->r9;
 }
-static __always_inline void sp_entry_regs(struct pt_regs *ctx, struct sp_sock_saved *s)
+static __always_inline void sp_entry_regs(struct pt_regs *ctx, struct sp_syscall *s)
 {
 	s->arg[0] = ctx->di;
 	s->arg[1] = ctx->si;
 	s->arg[2] = ctx->dx;
 	s->arg[3] = ctx->cx;
-	s->arg[4] = ctx->r8;
-	s->arg[5] = ctx->r9;
 }
 #else
 /* The first argument's register holds the result: there is no such place (attach knows). */
@@ -29,30 +25,30 @@ static __always_inline void sp_after_regs(struct pt_regs *ctx, struct sp_syscall
 {
 	s->call = SP_CALL_MAX;
 }
-static __always_inline void sp_entry_regs(struct pt_regs *ctx, struct sp_sock_saved *s)
+static __always_inline void sp_entry_regs(struct pt_regs *ctx, struct sp_syscall *s)
 {
 	s->arg[0] = ctx->user_regs.regs[0];
 	s->arg[1] = ctx->user_regs.regs[1];
 	s->arg[2] = ctx->user_regs.regs[2];
 	s->arg[3] = ctx->user_regs.regs[3];
-	s->arg[4] = ctx->user_regs.regs[4];
-	s->arg[5] = ctx->user_regs.regs[5];
 }
 #endif
 
-/* A close is looked at before it happens. */
-static __always_inline void sp_libc_entry(struct pt_regs *ctx, struct sp_syscall *s)
+/* Keep the arguments until the function's end. */
+__noinline int sp_libc_save(const struct sp_syscall *s)
 {
-	struct sp_sock_saved saved = {.call = s->call};
+	struct sp_sock_saved saved = {};
+	__u64 key;
 
-	sp_entry_regs(ctx, &saved);
-	if (s->call == SP_CALL_CLOSE) {
-		s->arg[0] = saved.arg[0];
-		sp_sock_call(s);
-		return;
-	}
-	if (bpf_map_update_elem(&sp_sock_saved, &s->pid_tgid, &saved, BPF_ANY))
+	if (!s)
+		return 0;
+	key = s->pid_tgid;
+	for (int i = 0; i < 4; i++)
+		saved.arg[i] = s->arg[i];
+	saved.call = s->call;
+	if (bpf_map_update_elem(&sp_sock_saved, &key, &saved, BPF_ANY))
 		sp_count(SP_C_SAVE_FULL);
+	return 0;
 }
 
 /* False: the call began before the attach. */
@@ -62,10 +58,16 @@ static __always_inline bool sp_libc_ret(struct sp_syscall *s)
 
 	if (!saved || saved->call != s->call)
 		return false;
-	for (int i = 0; i < 6; i++)
+	for (int i = 0; i < 4; i++)
 		s->arg[i] = saved->arg[i];
 	bpf_map_delete_elem(&sp_sock_saved, &s->pid_tgid);
 	return true;
+}
+
+/* Of a function that returns an int, the register's upper half may be anything. */
+static __always_inline bool sp_libc_int(__u32 call)
+{
+	return call == SP_CALL_RECVMMSG || call == SP_CALL_SENDMMSG || call >= SP_CALL_ACCEPT;
 }
 
 SEC("sp_uprobe")
@@ -76,20 +78,20 @@ int sock_libc(struct pt_regs *ctx)
 	struct sp_syscall s = {.call = SP_SOCK_COOKIE_CALL(cookie)};
 
 	s.ret = sp_reg_ret(ctx);
-	/* of a libc function that returns an int, the upper half is anything */
-	if (site == SP_SOCK_RET && s.call >= SP_CALL_ACCEPT)
+	if (site == SP_SOCK_RET && sp_libc_int(s.call))
 		s.ret = (__s32)s.ret;
 	if (site == SP_SOCK_AFTER && sp_call_idle(s.call, s.ret))
 		return 0;
 	s.pid_tgid = sp_pid_tgid();
 	if (site == SP_SOCK_ENTRY) {
-		sp_libc_entry(ctx, &s);
+		sp_entry_regs(ctx, &s);
+		if (s.call != SP_CALL_CLOSE) /* that is looked at before it happens */
+			return sp_libc_save(&s);
+	} else if (site == SP_SOCK_AFTER) {
+		sp_after_regs(ctx, &s);
+	} else if (!sp_libc_ret(&s) || sp_call_idle(s.call, s.ret)) {
 		return 0;
 	}
-	if (site == SP_SOCK_AFTER)
-		sp_after_regs(ctx, &s);
-	else if (!sp_libc_ret(&s) || sp_call_idle(s.call, s.ret))
-		return 0;
 	sp_sock_call(&s);
 	return 0;
 }

@@ -85,7 +85,7 @@ struct {
 
 /* A call's arguments between ENTRY and RET. */
 struct sp_sock_saved {
-	__u64 arg[6];
+	__u64 arg[4];
 	__u64 call;
 };
 struct {
@@ -95,15 +95,11 @@ struct {
 	__type(value, struct sp_sock_saved);
 } sp_sock_saved SEC(".maps");
 
-/* One socket call that moved bytes, and where they are in the process. */
+/* One socket call that moved bytes. */
 struct sp_io {
+	struct sp_at at;
 	__u64 pid_tgid;
-	__u64 sk;
-	__u64 total;    /* bytes moved */
-	__u64 left;     /* of this message */
-	__u64 cur, len; /* the segment at hand */
-	__u64 iov, segs;
-	__u64 mm, msgs; /* messages to come of a recvmmsg or sendmmsg */
+	__u64 total; /* bytes moved */
 	__u8 dir;
 	__u8 unseen; /* enum sp_conn_why: the bytes are nowhere to be read */
 	__u8 dry;    /* look, but tell nothing */

@@ -25,34 +25,34 @@ __noinline int sp_io_next(struct sp_io *io)
 
 	if (!io)
 		return 0;
-	if (!io->left && io->msgs) {
+	if (!io->at.left && io->at.msgs) {
 		__u32 n = 0;
 
-		if (bpf_probe_read_user(v, 16, (void *)(io->mm + SP_MSG_IOV)) ||
-		    bpf_probe_read_user(&n, 4, (void *)(io->mm + SP_MMSG_BYTES)))
+		if (bpf_probe_read_user(v, 16, (void *)(io->at.mm + SP_MSG_IOV)) ||
+		    bpf_probe_read_user(&n, 4, (void *)(io->at.mm + SP_MMSG_BYTES)))
 			return 0;
-		io->mm += SP_MMSG_NEXT;
-		io->msgs--;
-		io->iov = v[0];
-		io->segs = v[1];
-		io->left = n;
-		io->len = 0;
+		io->at.mm += SP_MMSG_NEXT;
+		io->at.msgs--;
+		io->at.iov = v[0];
+		io->at.segs = v[1];
+		io->at.left = n;
+		io->at.len = 0;
 		return 1;
 	}
-	if (!io->segs || bpf_probe_read_user(v, 16, (void *)io->iov))
+	if (!io->at.segs || bpf_probe_read_user(v, 16, (void *)io->at.iov))
 		return 0;
-	io->iov += 16;
-	io->segs--;
-	io->cur = v[0];
-	io->len = v[1] < io->left ? v[1] : io->left;
+	io->at.iov += 16;
+	io->at.segs--;
+	io->at.cur = v[0];
+	io->at.len = v[1] < io->at.left ? v[1] : io->at.left;
 	return 1;
 }
 
 static __always_inline void sp_io_take(struct sp_io *io, __u64 n)
 {
-	io->cur += n;
-	io->len -= n;
-	io->left -= n;
+	io->at.cur += n;
+	io->at.len -= n;
+	io->at.left -= n;
 }
 
 /* The first byte, without taking it. False: it cannot be read. */
@@ -61,8 +61,8 @@ __noinline int sp_io_peek(struct sp_io *io)
 	if (!io)
 		return 0;
 	for (int i = 0; i < SP_PEEK_SEGS; i++) {
-		if (io->len)
-			return !bpf_probe_read_user(&io->peek, 1, (void *)io->cur);
+		if (io->at.len)
+			return !bpf_probe_read_user(&io->peek, 1, (void *)io->at.cur);
 		if (!sp_io_next(io))
 			break;
 	}
@@ -91,15 +91,15 @@ __noinline int sp_pump_some(struct sp_conn *c, struct sp_dir *d, struct sp_block
 	for (int i = 0; i < SP_PUMP_INNER; i++) {
 		__u64 n, skip;
 
-		if (!io->left && !io->msgs)
+		if (!io->at.left && !io->at.msgs)
 			return 0;
-		if (!io->len) {
+		if (!io->at.len) {
 			if (sp_io_next(io))
 				continue;
 			io->fault = 1;
 			return 0;
 		}
-		n = io->len;
+		n = io->at.len;
 		skip = sp_dir_skip(c, d);
 		if (skip) {
 			n = n < skip ? n : skip;
@@ -109,7 +109,7 @@ __noinline int sp_pump_some(struct sp_conn *c, struct sp_dir *d, struct sp_block
 		}
 		if (n > SP_BLOCK)
 			n = SP_BLOCK;
-		if (bpf_probe_read_user(b->data, n, (void *)io->cur)) {
+		if (bpf_probe_read_user(b->data, n, (void *)io->at.cur)) {
 			io->fault = 1;
 			return 0;
 		}
@@ -118,7 +118,7 @@ __noinline int sp_pump_some(struct sp_conn *c, struct sp_dir *d, struct sp_block
 		io->stop = c->kind == SP_KIND_HTTP ? sp_http_feed(c, d, b, io)
 						   : sp_zmtp_feed(c, d, b, io);
 		n = b->at;
-		if (io->stop || n > io->len)
+		if (io->stop || n > io->at.len)
 			return 0;
 		sp_io_take(io, n);
 	}

@@ -32,10 +32,10 @@ int sock_state(struct bpf_raw_tracepoint_args *ctx)
 	else if (now == SP_TCP_CLOSE_WAIT)
 		sp_conn_eof(c, pid_tgid);
 	else if (now == SP_TCP_CLOSE)
-		sp_conn_end(c, ctx->args[0], pid_tgid,
+		sp_conn_end(c, pid_tgid,
 			    BPF_CORE_READ(sk, sk_err) ? SP_CONN_RESET : SP_CONN_CLOSED);
 	else if ((now == SP_TCP_FIN_WAIT1 || now == SP_TCP_LAST_ACK) && sp_tcp_closed(sk))
-		sp_conn_end(c, ctx->args[0], pid_tgid, SP_CONN_CLOSED);
+		sp_conn_end(c, pid_tgid, SP_CONN_CLOSED);
 	return 0;
 }
 
@@ -45,7 +45,7 @@ int sock_reset(struct bpf_raw_tracepoint_args *ctx)
 	struct sp_conn *c = sp_conn_of(ctx->args[0]);
 
 	if (c)
-		sp_conn_end(c, ctx->args[0], (__u64)c->pid << 32, SP_CONN_RESET);
+		sp_conn_end(c, (__u64)c->pid << 32, SP_CONN_RESET);
 	return 0;
 }
 

@@ -24,8 +24,6 @@ static __always_inline void sp_sys_args(struct pt_regs *regs, struct sp_syscall 
 	s->arg[1] = BPF_CORE_READ(regs, si);
 	s->arg[2] = BPF_CORE_READ(regs, dx);
 	s->arg[3] = BPF_CORE_READ(regs, r10);
-	s->arg[4] = BPF_CORE_READ(regs, r8);
-	s->arg[5] = BPF_CORE_READ(regs, r9);
 }
 #else
 /* include/uapi/asm-generic/unistd.h */
@@ -46,10 +44,19 @@ static __always_inline void sp_sys_args(struct pt_regs *regs, struct sp_syscall 
 	s->arg[1] = BPF_CORE_READ(regs, user_regs.regs[1]);
 	s->arg[2] = BPF_CORE_READ(regs, user_regs.regs[2]);
 	s->arg[3] = BPF_CORE_READ(regs, user_regs.regs[3]);
-	s->arg[4] = BPF_CORE_READ(regs, user_regs.regs[4]);
-	s->arg[5] = BPF_CORE_READ(regs, user_regs.regs[5]);
 }
 #endif
+
+/* A task of 32 bits has other numbers and other arguments. */
+__noinline int sp_sys_get(struct sp_syscall *s, __u64 regs)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	if (!s || sp_sys_compat(&task->thread_info))
+		return 0;
+	sp_sys_args((struct pt_regs *)regs, s);
+	return 1;
+}
 
 SEC("sp_raw_tp")
 int sock_sys(struct bpf_raw_tracepoint_args *ctx)
@@ -57,7 +64,6 @@ int sock_sys(struct bpf_raw_tracepoint_args *ctx)
 	struct pt_regs *regs = (void *)ctx->args[0];
 	struct sp_syscall s = {.ret = ctx->args[1]};
 	__u64 nr = sp_sys_nr(regs);
-	struct task_struct *task;
 	__u32 pid;
 
 	if (nr >= SP_SYS_MAX)
@@ -69,11 +75,8 @@ int sock_sys(struct bpf_raw_tracepoint_args *ctx)
 	pid = s.pid_tgid >> 32;
 	if (!bpf_map_lookup_elem(&sp_sock_procs, &pid))
 		return 0;
-	task = (void *)bpf_get_current_task();
-	if (sp_sys_compat(&task->thread_info))
-		return 0;
-	sp_sys_args(regs, &s);
-	sp_sock_call(&s);
+	if (sp_sys_get(&s, (__u64)regs))
+		sp_sock_call(&s);
 	return 0;
 }
 

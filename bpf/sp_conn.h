@@ -15,6 +15,15 @@ enum sp_dir_is {
 	SP_DIR_OFF,     /* nothing to be had */
 };
 
+/* Where a call's bytes are in the process. */
+struct sp_at {
+	__u64 left;     /* of this message */
+	__u64 cur, len; /* the segment at hand */
+	__u64 iov;      /* the next ones */
+	__u64 mm;       /* the messages to come of a recvmmsg or sendmmsg */
+	__u32 segs, msgs;
+};
+
 /* One direction of a connection. */
 struct sp_dir {
 	__u32 busy;  /* programs at work on it: more than one is a race */
@@ -28,7 +37,8 @@ struct sp_dir {
 	__u8 why;   /* enum sp_conn_why of bytes announced as unseen */
 	__u8 begun; /* from the stream's beginning */
 	__u8 pad;
-	__u64 ns; /* SEEK: when bytes last passed */
+	__u64 ns;          /* SEEK: when bytes last passed */
+	struct sp_at back; /* SEEK: where the bytes at hand begin */
 	union {
 		struct sp_zmtp z;
 		struct sp_http h;
@@ -37,6 +47,7 @@ struct sp_dir {
 
 struct sp_conn {
 	__u64 id;
+	__u64 sk;    /* the kernel's struct sock */
 	__u64 ino;   /* of the socket: tells another socket at the same address */
 	__u64 heads; /* HTTP: bit n modulo 64: request n was a HEAD */
 	__u32 pid;
