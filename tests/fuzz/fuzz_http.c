@@ -47,10 +47,10 @@ static bool is_passed_over(const struct sp_http *h, uint8_t c)
 
 static void check_text(const struct sp_http *h)
 {
-	bool in_body = h->is >= SP_HTTP_BODY && h->is != SP_HTTP_DEAD;
+	bool in_head = (h->is > SP_HTTP_ENDED && h->is < SP_HTTP_BODY) || h->is == SP_HTTP_DEAD;
 
 	CHECK(fuzz_zero(h->text + h->len, SP_HTTP_TEXT - h->len));
-	if (!in_body || !h->len || h->json == SP_JSON_TEXT)
+	if (in_head || !h->len || h->json == SP_JSON_TEXT)
 		return;
 	CHECK(!memcmp(h->text, last_text, SP_HTTP_TEXT));
 }
