@@ -142,7 +142,7 @@ class Truth:
         self.lock = threading.Lock()
 
     def room(self):
-        return self.random.getrandbits(62) + (1 << 62)
+        return self.random.randrange(1 << 62, 1 << 63)  # 19 digits
 
     def metadata(self, kv=b"\0\0\0\0", room=None, more=()):
         """The frames of an announcement that is going to be sent."""
@@ -174,6 +174,10 @@ class Truth:
         """size bytes that hold whole messages of rooms that nobody ever said."""
         one = raw_zmtp.message(GUARD, self.room(), "10.0.0.7", 40001, "fake", b"\0\0\0\0", "3", "2")
         return (one * (size // len(one) + 1))[:size]
+
+    def fake_size(self):
+        """Of one of these messages: every room has as many digits."""
+        return len(raw_zmtp.message(GUARD, self.room(), "10.0.0.7", 40001, "fake", b"\0\0\0\0", "3", "2"))
 
     def unwanted(self, sizes=None):
         """Frames of a message that is none of ours."""

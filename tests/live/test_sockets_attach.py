@@ -11,8 +11,10 @@ import time
 import unittest
 
 import sp
-from sock_case import LONG, PEERS, PROFILE_IN, Peer, SockCase, SockWatch, Truth, said
+from sock_case import (LONG, MESSAGES, PEERS, PROFILE_HTTP, PROFILE_IN, Peer, SockCase, SockWatch, Truth,
+                       said)
 import raw_zmtp
+from http_client import Client
 
 ATTACHES = 1000 if LONG else 200
 TARGETS = 8
@@ -23,41 +25,54 @@ IDLE_S = 1.0  # how long a connection must have been silent to be believed
 class Loaded:
     """A target with its load, and idle connections."""
 
+    ROLES = MESSAGES
+    PROFILE = PROFILE_IN
+    LOAD = "zmtp_load.py"
+
     def __init__(self, seed):
         self.random = random.Random(seed)
-        self.target = Peer.zmq() if seed % 2 else Peer.pyzmq()
-        self.port = int(self.target.do("bind", "tcp://127.0.0.1:*").rpartition(":")[2])
-        self.idle = [[raw_zmtp.Connection(self.port) for _ in range(2)] for _ in range(SETS)]
-        self.spoke = [time.monotonic()] * SETS
         self.truth = Truth(7000 + seed)
         self.truth.n = 10_000_000 * (seed + 1)
+        self.target, self.port = self.start(seed)
+        self.idle = [[self.connect() for _ in range(2)] for _ in range(SETS)]
+        self.spoke = [time.monotonic()] * SETS
         self.load = subprocess.Popen(
-            ["/usr/bin/python3", os.path.join(PEERS, "zmtp_load.py"), str(self.port), str(seed), "5"],
+            ["/usr/bin/python3", os.path.join(PEERS, self.LOAD), str(self.port), str(seed), "5"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.load.stdout.readline()
         self.told = []
 
+    def start(self, seed):
+        target = Peer.zmq() if seed % 2 else Peer.pyzmq()
+        return target, int(target.do("bind", "tcp://127.0.0.1:*").rpartition(":")[2])
+
+    def connect(self):
+        return raw_zmtp.Connection(self.port)
+
+    def speak(self, c):
+        c.send(raw_zmtp.message(*self.truth.metadata()))
+
     def attach(self):
-        """One attach: (what was told, what the idle connections said)."""
+        """One attach: what was told, and what the idle connections said."""
         which = len(self.told) % SETS
         backend = self.random.choice(("libc", "syscall", None))
         time.sleep(self.random.random() * 0.2)  # at any moment: the test is about which
-        with SockWatch(self.target.pid, PROFILE_IN, env={"SILENTPIN_SOCKETS": backend} if backend else {}) as watch:
+        with SockWatch(self.target.pid, self.PROFILE, env={"SILENTPIN_SOCKETS": backend} if backend else {}) as watch:
             left = self.spoke[which] + IDLE_S + 0.05 - time.monotonic()
             if left > 0:
                 time.sleep(left)  # the rule is about time, too
             before = collections.Counter(self.truth.said)
             for c in self.idle[which]:
-                c.send(raw_zmtp.message(*self.truth.metadata()))
+                self.speak(c)
             self.spoke[which] = time.monotonic()
             spoken = self.truth.said - before
             try:
-                sp.wait_for(lambda: not spoken - said(watch.db), 10, "", every=0.05)
+                sp.wait_for(lambda: not spoken - said(watch.db, self.ROLES), 10, "", every=0.05)
             except AssertionError:
                 pass  # judged below, with all else
             watch.stop()
             losses = watch.of_type("loss")
-            got = said(watch.db)
+            got = said(watch.db, self.ROLES)
         self.told.append((got, spoken, backend, losses))
 
     def attaches(self, n):
@@ -82,9 +97,29 @@ class Loaded:
         self.target.end()
 
 
+class LoadedHttp(Loaded):
+    ROLES = ("arrive",)
+    PROFILE = PROFILE_HTTP
+    LOAD = "http_load.py"
+
+    def start(self, seed):
+        target = Peer.http("asyncio")
+        return target, int(target.hello[1])
+
+    def connect(self):
+        c = Client(self.port)
+        c.post(None)  # it has been used
+        return c
+
+    def speak(self, c):
+        room = self.truth.room()
+        self.truth.said["arrive", str(room), None] += 1
+        c.post(room)
+
+
 class Attach(SockCase):
     def test_at_any_moment(self):
-        loaded = [Loaded(i) for i in range(TARGETS)]
+        loaded = [(LoadedHttp if i % 4 == 3 else Loaded)(i) for i in range(TARGETS)]
         for one in loaded:
             self.addCleanup(one.kill)
         with concurrent.futures.ThreadPoolExecutor(TARGETS) as pool:

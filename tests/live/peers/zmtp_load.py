@@ -7,6 +7,7 @@ Payloads hold whole messages of rooms that nobody says, one after the other, so 
 would become an event; long ones are sent in pieces, with pauses at random places.
 """
 import json
+import os
 import sys
 import threading
 
@@ -46,14 +47,18 @@ def slow(truth, c):
 
 
 def fakes(truth, c):
-    """A frame of nothing but false messages, with a pause of more than a second at any place of it."""
+    """A frame of nothing but false messages, which waits where one of them begins: for more than a second when
+    the frame ends within another, for less when it ends with one."""
     rnd = truth.random
-    payload = truth.fake_payload(rnd.choice((2000, 9000)))
+    one = truth.fake_size()
+    whole = rnd.random() < 0.5
+    payload = truth.fake_payload(one * rnd.randrange(3, 60) + (0 if whole else rnd.randrange(1, one)))
     data = raw_zmtp.message(b"", payload)
-    cut = rnd.randrange(12, len(data))
+    cut = len(data) - len(payload) + one * rnd.randrange(1, len(payload) // one)
     c.send(data[:cut])
-    stop.wait(1.05 if rnd.random() < 0.3 else 0.01)
+    stop.wait(rnd.random() * 0.5 if whole else 1.05 * (rnd.random() < 0.5))
     c.send(data[cut:])
+    stop.wait(rnd.random() * 0.02)
 
 
 def run(kind, port, truth):
@@ -66,7 +71,13 @@ def run(kind, port, truth):
             raise
 
 
+def failed(args):
+    sys.excepthook(*args[:3])
+    os._exit(1)
+
+
 def main():
+    threading.excepthook = failed
     port, seed, n = map(int, sys.argv[1:])
     truths, threads = [], []
     for i in range(n):
