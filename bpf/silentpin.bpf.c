@@ -32,6 +32,7 @@
 #include "sock_calls.bpf.h"
 #include "sock_libc.bpf.h"
 #include "sock_sys.bpf.h"
+#include "sock_tcp.bpf.h"
 #include "sock_state.bpf.h"
 #include "sock_iter.bpf.h"
 

@@ -7,6 +7,8 @@
 
 /* Set by user space before the object is loaded: entries in sp_sock_rules. */
 const volatile __u32 sp_nsock_rules;
+/* What the kernel calls a list of user segments, and one; 0xff: no such thing. */
+const volatile __u8 sp_iter_iovec, sp_iter_ubuf;
 const volatile __u32 sp_hz; /* jiffies of a second */
 /* Where records' connection numbers come from. */
 __u64 sp_conn_ids __attribute__((aligned(64)));
@@ -110,7 +112,8 @@ struct sp_io {
 	__u8 peek; /* the first byte */
 	__u8 tcp;
 	__u8 kind, rule; /* of the connection before a dry run */
-	__u8 pad[5];
+	__u8 kernel;     /* the segments' list is in the kernel's memory */
+	__u8 pad[4];
 };
 
 /*

@@ -39,7 +39,10 @@ __noinline int sp_io_next(struct sp_io *io)
 		io->at.len = 0;
 		return 1;
 	}
-	if (!io->at.segs || bpf_probe_read_user(v, 16, (void *)io->at.iov))
+	if (!io->at.segs)
+		return 0;
+	if (io->kernel ? bpf_probe_read_kernel(v, 16, (void *)io->at.iov)
+		       : bpf_probe_read_user(v, 16, (void *)io->at.iov))
 		return 0;
 	io->at.iov += 16;
 	io->at.segs--;

@@ -157,8 +157,11 @@ struct sk_buff_head {
 	__u32 qlen;
 };
 
+struct socket;
+
 struct sock {
 	struct sock_common __sk_common;
+	struct socket *sk_socket;
 	struct sk_buff_head sk_receive_queue;
 	int sk_err;
 	__u16 sk_protocol;
@@ -169,6 +172,20 @@ struct socket {
 	short type;
 	struct file *file;
 	struct sock *sk;
+};
+
+/* __iov: from 6.4; iov before. ubuf: from 6.0. */
+struct iov_iter {
+	__u8 iter_type;
+	unsigned long iov_offset;
+	const void *iov;
+	const void *__iov;
+	void *ubuf;
+	unsigned long nr_segs;
+};
+
+struct msghdr {
+	struct iov_iter msg_iter;
 };
 
 struct inet_connection_sock {

@@ -179,8 +179,11 @@ static int prepare(struct bpfload *b, const struct profile *p, const struct atta
 	const void *elf = silentpin_bpf__elf_bytes(&len);
 	int rc = -ENOMEM;
 
-	*types = kbtf_open(elf, len, sock.func, sock_wants(&sock));
-	b->late = sock.how ? late_open(sock.func[0].id) : NULL;
+	sock_wants(&sock);
+	*types = kbtf_open(elf, len, &sock.find);
+	if (*types < 0)
+		sock_wants_libbpf(&sock);
+	b->late = sock.how ? late_open(sock.func) : NULL;
 	b->skel = open_object(*types);
 	b->how = sock.how;
 	if (b->skel)

@@ -15,7 +15,7 @@
 
 #define LICENSE   "Dual BSD/GPL"
 #define LOG_BYTES (1u << 20)
-#define KEPT      4
+#define KEPT      8
 
 struct program {
 	struct bpf_insn *insn;
@@ -27,20 +27,35 @@ struct program {
 
 struct late {
 	struct program prog[LATE_MAX];
-	uint32_t iter;
+	uint32_t id[LATE_MAX];
 	pthread_t thread;
 	bool running;
 	int kept[KEPT], nkept;
 };
 
 static const struct {
-	const char *section, *name;
+	const char *name, *function;
 	enum bpf_prog_type type;
+	enum bpf_attach_type attach;
 } late_progs[LATE_MAX] = {
-	[LATE_LIBC] = {"sp_uprobe", "sock_libc", BPF_PROG_TYPE_KPROBE},
-	[LATE_SYS] = {"sp_raw_tp", "sock_sys", BPF_PROG_TYPE_RAW_TRACEPOINT},
-	[LATE_ITER] = {"sp_iter", "sock_iter", BPF_PROG_TYPE_TRACING},
+	[LATE_LIBC] = {"sock_libc", NULL, BPF_PROG_TYPE_KPROBE, 0},
+	[LATE_SYS] = {"sock_sys", NULL, BPF_PROG_TYPE_RAW_TRACEPOINT, 0},
+	[LATE_ITER] = {"sock_iter", "bpf_iter_task_file", BPF_PROG_TYPE_TRACING, BPF_TRACE_ITER},
+	/* the ends first: an end without its beginning is passed over */
+	[LATE_TCP] = {"tcp_in", "tcp_recvmsg", BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT},
+	{"tcp_out", "tcp_sendmsg", BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT},
+	{"unix_in", "unix_stream_recvmsg", BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT},
+	{"unix_out", "unix_stream_sendmsg", BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT},
+	{"tcp_in_enter", "tcp_recvmsg", BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY},
+	{"tcp_out_enter", "tcp_sendmsg", BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY},
+	{"unix_in_enter", "unix_stream_recvmsg", BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY},
+	{"unix_out_enter", "unix_stream_sendmsg", BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY},
 };
+
+const char *late_function(enum late_prog which)
+{
+	return late_progs[which].function;
+}
 
 /* Of the object that is being opened and loaded: libbpf's handlers have no context of their own.
  * Objects are loaded one after the other. */
@@ -53,18 +68,27 @@ static void *copy_of(const void *from, size_t n)
 	return to ? memcpy(to, from, n) : NULL;
 }
 
+static int number_of(const char *name)
+{
+	for (int i = 0; i < LATE_MAX; i++)
+		if (!strcmp(late_progs[i].name, name))
+			return i;
+	return -1;
+}
+
 /*
  * libbpf has the program ready and is about to load it: it is taken aside, and libbpf loads one
  * that does nothing. So libbpf need not know either what an iterator is attached to: it would index
  * all of the kernel's types to find one function.
  */
-static int take(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long which)
+static int take(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
 {
+	int which = number_of(bpf_program__name(prog));
 	struct bpf_insn nothing[] = {
 		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
 		{.code = BPF_JMP | BPF_EXIT},
 	};
-	struct program *p = present ? &present->prog[which] : NULL;
+	struct program *p = present && which >= 0 ? &present->prog[which] : NULL;
 
 	if (!p)
 		return -EINVAL;
@@ -78,9 +102,9 @@ static int take(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long 
 	p->opts.func_info = p->func_info;
 	p->opts.line_info_cnt = 0;
 	p->opts.line_info = NULL;
-	if (which == LATE_ITER) {
-		p->opts.expected_attach_type = BPF_TRACE_ITER;
-		p->opts.attach_btf_id = present->iter;
+	if (late_progs[which].function) {
+		p->opts.expected_attach_type = late_progs[which].attach;
+		p->opts.attach_btf_id = present->id[which];
 	}
 	opts->func_info_cnt = 0;
 	opts->line_info_cnt = 0;
@@ -89,30 +113,36 @@ static int take(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long 
 
 static void teach_libbpf(void)
 {
+	/* as far as libbpf knows, none is attached to a function, see take() */
+	static const struct {
+		const char *section;
+		enum bpf_prog_type type;
+	} known[] = {
+		{"sp_uprobe", BPF_PROG_TYPE_KPROBE},
+		{"sp_raw_tp", BPF_PROG_TYPE_RAW_TRACEPOINT},
+		{"sp_iter", BPF_PROG_TYPE_RAW_TRACEPOINT},
+		{"sp_fentry", BPF_PROG_TYPE_RAW_TRACEPOINT},
+		{"sp_fexit", BPF_PROG_TYPE_RAW_TRACEPOINT},
+	};
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = take);
 	static bool done;
 
-	for (int i = 0; i < LATE_MAX && !done; i++) {
-		LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .cookie = i,
-			    .prog_prepare_load_fn = take);
-		/* no iterator as far as libbpf knows, see take() */
-		enum bpf_prog_type type =
-			i == LATE_ITER ? BPF_PROG_TYPE_RAW_TRACEPOINT : late_progs[i].type;
-
-		if (libbpf_register_prog_handler(late_progs[i].section, type, 0, &opts) < 0)
-			pr_debug("sockets: libbpf takes no section %s", late_progs[i].section);
-	}
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && !done; i++)
+		if (libbpf_register_prog_handler(known[i].section, known[i].type, 0, &opts) < 0)
+			pr_debug("sockets: libbpf takes no section %s", known[i].section);
 	done = true;
 }
 
-struct late *late_open(uint32_t iter)
+struct late *late_open(const struct kbtf_func func[LATE_MAX])
 {
 	struct late *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return NULL;
-	for (int i = 0; i < LATE_MAX; i++)
+	for (int i = 0; i < LATE_MAX; i++) {
 		l->prog[i].fd = -EOPNOTSUPP;
-	l->iter = iter;
+		l->id[i] = func[i].id;
+	}
 	present = l;
 	teach_libbpf();
 	return l;

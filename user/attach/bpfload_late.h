@@ -8,12 +8,22 @@
 
 #include <stdint.h>
 
-enum late_prog { LATE_LIBC, LATE_SYS, LATE_ITER, LATE_MAX };
+#include "attach/kbtf.h"
+
+enum late_prog {
+	LATE_LIBC,
+	LATE_SYS,
+	LATE_ITER,
+	LATE_TCP, /* the first of those for SOCKETS_TCP */
+	LATE_MAX = LATE_TCP + 8,
+};
 
 struct late;
-/* Before the object is opened: what libbpf then finds in the sections sp_* is kept here. iter: the
- * kernel's function that LATE_ITER is attached to. NULL: no memory. */
-struct late *late_open(uint32_t iter);
+/* Which function of the kernel the program is attached to, NULL: none. */
+const char *late_function(enum late_prog which);
+/* Before the object is opened: what libbpf then finds in the sections sp_* is kept here. func:
+ * those functions in the kernel's types, id 0 where there is none. NULL: no memory. */
+struct late *late_open(const struct kbtf_func func[LATE_MAX]);
 /* After the object has been loaded: begin. The object must outlive it. */
 void late_start(struct late *l);
 /* The program's descriptor, -EOPNOTSUPP: none, or why it could not be loaded. */

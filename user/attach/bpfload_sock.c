@@ -15,8 +15,6 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-#define ITER_FUNC "bpf_iter_task_file"
-
 enum attach_sockets sock_how(const struct profile *p, const struct attach_opts *o)
 {
 	if (!p->sockets || !p->sockets->nentries || o->no_sockets)
@@ -24,12 +22,30 @@ enum attach_sockets sock_how(const struct profile *p, const struct attach_opts *
 	return o->sock_force ? o->sock_force : SOCKETS_LIBC;
 }
 
-int sock_wants(struct sock_load *s)
+void sock_wants(struct sock_load *s)
 {
-	if (!s->how)
-		return 0;
-	s->func[0].name = ITER_FUNC;
-	return 1;
+	int n = s->how == SOCKETS_TCP ? LATE_MAX : s->how ? LATE_ITER + 1 : 0;
+
+	s->kind[0] = (struct kbtf_enum){"ITER_IOVEC", -1};
+	s->kind[1] = (struct kbtf_enum){"ITER_UBUF", -1};
+	for (int i = 0; i < n; i++)
+		s->func[i].name = late_function((enum late_prog)i) ?: "?";
+	s->find = (struct kbtf_find){s->func, n, s->kind, s->how == SOCKETS_TCP ? 2 : 0};
+}
+
+void sock_wants_libbpf(struct sock_load *s)
+{
+	for (int i = 0; i < s->find.nfunc; i++) {
+		const char *name = late_function((enum late_prog)i);
+		int id = -ENOENT;
+
+		/* of an iterator, libbpf knows the first half of the name */
+		if (name && i == LATE_ITER)
+			id = libbpf_find_vmlinux_btf_id(name + strlen("bpf_iter_"), BPF_TRACE_ITER);
+		else if (name)
+			id = libbpf_find_vmlinux_btf_id(name, BPF_TRACE_FENTRY);
+		s->func[i].id = id > 0 ? (uint32_t)id : 0;
+	}
 }
 
 /* ---- the load ----------------------------------------------------------------------------------
@@ -62,16 +78,29 @@ static void no_maps(struct silentpin_bpf *skel)
 		bpf_map__set_autocreate(map[i], false);
 }
 
-int sock_configure(struct silentpin_bpf *skel, const struct sock_load *s, const struct profile *p,
-		   enum attach_backend backend)
+/* The programs that are loaded: those of one way, and of all. */
+static void choose(struct silentpin_bpf *skel, const struct sock_load *s)
 {
-	uint32_t iter = s->how ? s->func[0].id : 0;
+	struct bpf_program *const tcp[] = {
+		skel->progs.tcp_in,        skel->progs.tcp_out,        skel->progs.unix_in,
+		skel->progs.unix_out,      skel->progs.tcp_in_enter,   skel->progs.tcp_out_enter,
+		skel->progs.unix_in_enter, skel->progs.unix_out_enter,
+	};
 
 	bpf_program__set_autoload(skel->progs.sock_libc, s->how == SOCKETS_LIBC);
 	bpf_program__set_autoload(skel->progs.sock_sys, s->how == SOCKETS_SYSCALL);
 	bpf_program__set_autoload(skel->progs.sock_state, s->how);
 	bpf_program__set_autoload(skel->progs.sock_reset, s->how);
-	bpf_program__set_autoload(skel->progs.sock_iter, iter);
+	bpf_program__set_autoload(skel->progs.sock_iter, s->how && s->func[LATE_ITER].id);
+	for (size_t i = 0; i < ARRAY_SIZE(tcp); i++)
+		bpf_program__set_autoload(tcp[i],
+					  s->how == SOCKETS_TCP && s->func[LATE_TCP + i].id);
+}
+
+int sock_configure(struct silentpin_bpf *skel, const struct sock_load *s, const struct profile *p,
+		   enum attach_backend backend)
+{
+	choose(skel, s);
 	if (!s->how) {
 		no_maps(skel);
 		return 0;
@@ -79,6 +108,8 @@ int sock_configure(struct silentpin_bpf *skel, const struct sock_load *s, const 
 	if (backend == BACKEND_MULTI)
 		bpf_program__set_expected_attach_type(skel->progs.sock_libc,
 						      SP_BPF_TRACE_UPROBE_MULTI);
+	skel->rodata->sp_iter_iovec = (uint8_t)s->kind[0].value; /* -1: 0xff */
+	skel->rodata->sp_iter_ubuf = (uint8_t)s->kind[1].value;
 	skel->rodata->sp_hz = jiffies_of_a_second();
 	skel->rodata->sp_nsock_rules = (uint32_t)p->sockets->nentries;
 	return 0;
@@ -153,6 +184,28 @@ static void attach_state(struct silentpin_bpf *skel)
 		pr_debug("sockets: changes of state: %s", strerror(errno));
 }
 
+/* Both ends of each function, or none. TCP is what it is about: without unix sockets it goes on. */
+static int attach_functions(struct late *l)
+{
+	const int half = (LATE_MAX - LATE_TCP) / 2;
+
+	for (int i = 0; i < half; i++) {
+		int end = late_fd(l, (enum late_prog)(LATE_TCP + i));
+		int enter = late_fd(l, (enum late_prog)(LATE_TCP + half + i));
+		int link = end < 0 ? end : enter < 0 ? enter : bpf_raw_tracepoint_open(NULL, end);
+
+		if (link >= 0) {
+			late_keep(l, link);
+			link = bpf_raw_tracepoint_open(NULL, enter);
+		}
+		if (link >= 0)
+			late_keep(l, link);
+		else if (i < half / 2)
+			return link == -1 ? -errno : link;
+	}
+	return 0;
+}
+
 int bpfload_sock_attach(struct bpfload *b, enum attach_sockets how)
 {
 	int prog;
@@ -160,6 +213,8 @@ int bpfload_sock_attach(struct bpfload *b, enum attach_sockets how)
 	if (!b->skel || !b->how)
 		return 0;
 	attach_state(b->skel);
+	if (how == SOCKETS_TCP)
+		return attach_functions(b->late);
 	if (how != SOCKETS_SYSCALL)
 		return 0;
 	prog = late_fd(b->late, LATE_SYS);

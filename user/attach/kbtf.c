@@ -291,7 +291,8 @@ int kbtf_cut(const void *data, size_t len, const struct btf *local, struct btf *
 	return rc;
 }
 
-/* ---- functions ---------------------------------------------------------------------------------
+/* ---- by name
+ * -------------------------------------------------------------------------------------
  */
 
 /* Offset of a whole string, 0: not there. Comparing offsets spares a look at 60,000 names. */
@@ -308,22 +309,42 @@ static uint32_t string_at(const struct kernel *k, const char *name)
 	return 0;
 }
 
-int kbtf_funcs(const void *data, size_t len, struct kbtf_func *func, int n)
+static void find_func(const struct kernel *k, struct kbtf_func *f)
+{
+	uint32_t off = string_at(k, f->name);
+
+	f->id = 0;
+	for (uint32_t id = 1; off && id < k->n && !f->id; id++) {
+		const struct btf_type *t = type_of(k, id);
+
+		if (t->name_off == off && btf_is_func(t))
+			f->id = id;
+	}
+}
+
+static void find_constant(const struct kernel *k, struct kbtf_enum *c)
+{
+	uint32_t off = string_at(k, c->name);
+
+	c->value = -1;
+	for (uint32_t id = 1; off && id < k->n && c->value < 0; id++) {
+		const struct btf_type *t = type_of(k, id);
+
+		for (unsigned i = 0; btf_is_enum(t) && i < btf_vlen(t); i++)
+			if (btf_enum(t)[i].name_off == off)
+				c->value = btf_enum(t)[i].val;
+	}
+}
+
+int kbtf_look_up(const void *data, size_t len, const struct kbtf_find *find)
 {
 	struct kernel k = {0};
 	int rc = parse(&k, data, len);
 
-	for (int i = 0; i < n && !rc; i++) {
-		uint32_t off = string_at(&k, func[i].name);
-
-		func[i].id = 0;
-		for (uint32_t id = 1; off && id < k.n && !func[i].id; id++) {
-			const struct btf_type *t = type_of(&k, id);
-
-			if (t->name_off == off && btf_is_func(t))
-				func[i].id = id;
-		}
-	}
+	for (int i = 0; i < find->nfunc && !rc; i++)
+		find_func(&k, &find->func[i]);
+	for (int i = 0; i < find->nconstant && !rc; i++)
+		find_constant(&k, &find->constant[i]);
 	free(k.at);
 	return rc;
 }
@@ -397,7 +418,7 @@ static int to_memfd(const struct btf *btf)
 	return fd;
 }
 
-int kbtf_open(const void *elf, size_t elf_len, struct kbtf_func *func, int n)
+int kbtf_open(const void *elf, size_t elf_len, const struct kbtf_find *find)
 {
 	struct btf *local = elf_btf(elf, elf_len), *small = NULL;
 	__closefd int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
@@ -410,8 +431,8 @@ int kbtf_open(const void *elf, size_t elf_len, struct kbtf_func *func, int n)
 		data = read_all(fd, (size_t)st.st_size, &mapped);
 	if (data) {
 		rc = kbtf_cut(data, (size_t)st.st_size, local, &small);
-		if (!rc && n)
-			rc = kbtf_funcs(data, (size_t)st.st_size, func, n);
+		if (!rc && find)
+			rc = kbtf_look_up(data, (size_t)st.st_size, find);
 		if (mapped)
 			munmap(data, (size_t)st.st_size);
 		else

@@ -22,9 +22,21 @@ struct kbtf_func {
 	const char *name;
 	uint32_t id;
 };
-int kbtf_funcs(const void *data, size_t len, struct kbtf_func *func, int n);
+/* A constant of one of its enums. */
+struct kbtf_enum {
+	const char *name;
+	int32_t value; /* -1: there is none */
+};
+/* What is looked up by name. */
+struct kbtf_find {
+	struct kbtf_func *func;
+	int nfunc;
+	struct kbtf_enum *constant;
+	int nconstant;
+};
+int kbtf_look_up(const void *data, size_t len, const struct kbtf_find *find);
 /* Both from the running kernel, for the BPF object in elf. The types as a file: a descriptor of a
- * memfd. */
-int kbtf_open(const void *elf, size_t elf_len, struct kbtf_func *func, int n);
+ * memfd. find may be NULL. */
+int kbtf_open(const void *elf, size_t elf_len, const struct kbtf_find *find);
 
 #endif
