@@ -2,8 +2,8 @@
 """Running a scenario of the stand-in node under `watch`, and comparing the alerts with the node's own truth.
 
 With the server's own view every room that is held must be told, with the cause that is true, `certain`, and
-with the right life; no other room may be told from `likely` on. Without it (--no-python) the transport's
-calls cannot know everything: what they cannot is listed by name.
+with the right life; no other room may be told from `likely` on. From the transport's calls alone
+(--only uprobes) not everything can be known: what they cannot is listed by name.
 """
 import concurrent.futures
 import os
@@ -157,7 +157,7 @@ class ScenarioCase(unittest.TestCase):
         """Run it under watch; (state, watch) after every deadline has passed."""
         function = scenarios.SCENARIOS[name]
         if native:
-            args += ("--no-python",)
+            args += ("--only", "uprobes")
         with Node(**dict(function.node_options, **options)) as node:
             with sp.Watch("-p", node.pid, "--min-confidence", "possible", "--record", "all", *DEADLINES,
                           *args, env=env) as watch:

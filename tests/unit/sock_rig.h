@@ -19,6 +19,7 @@ struct asked {
 	const char *room, *rid, *host, *kind;
 	unsigned int flags;
 	int64_t code;
+	uint64_t request; /* its number */
 };
 
 static inline void client_at(struct rig *r, double t, enum sp_role role, struct asked a)
@@ -30,6 +31,7 @@ static inline void client_at(struct rig *r, double t, enum sp_role role, struct 
 	snprintf(ev.kind, sizeof(ev.kind), "%s", a.kind ? a.kind : "");
 	ev.flags = (uint16_t)a.flags;
 	ev.code = a.code;
+	ev.op = a.request;
 	feed(r, &ev);
 }
 #define client(r, t, role, ...) client_at(r, t, role, (struct asked){__VA_ARGS__})

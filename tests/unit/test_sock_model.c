@@ -293,6 +293,28 @@ static void test_whose_answer(void **state)
 	rig_free(r);
 }
 
+/* Requests without an id of their own have a number: the second's answer does not end the first. */
+static void test_request_number(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	client(r, 0, ROLE_ARRIVE, .room = "7001", .flags = EV_TRACKED, .request = 11);
+	announce(r, 1, "7001", "A", 1);
+	client(r, 2, ROLE_ABORT, .room = "7001");
+	client(r, 3, ROLE_ARRIVE, .room = "7001", .flags = EV_TRACKED, .request = 12);
+	announce(r, 4, "7001", "A", 1);
+	client(r, 5, ROLE_REPLY, .room = "7001", .kind = "end", .code = 500, .request = 12);
+	expect_end(r, "7001", 2, OUTCOME_FAILED);
+	assert_int_equal(open_lives(r), 1);
+	client(r, 6, ROLE_ABORT, .room = "7001", .kind = "client-gone", .request = 12);
+	client(r, 7, ROLE_REPLY, .room = "7001", .kind = "end", .code = 200, .request = 13);
+	assert_int_equal(open_lives(r), 1);
+	client(r, 8, ROLE_REPLY, .room = "7001", .kind = "end", .code = 200, .request = 11);
+	expect_end(r, "7001", 1, OUTCOME_FAILED); /* it was aborted */
+	rig_free(r);
+}
+
 /* All is sent, and the server's loop may be in another room's forward pass: that is no pin yet. */
 static void test_loop_unseen(void **state)
 {
@@ -400,7 +422,7 @@ int main(void)
 		cmocka_unit_test(test_outcomes),         cmocka_unit_test(test_first),
 		cmocka_unit_test(test_whose_answer),     cmocka_unit_test(test_loop_unseen),
 		cmocka_unit_test(test_client_gone),      cmocka_unit_test(test_client_gone_retry),
-		cmocka_unit_test(test_abort_tracked),
+		cmocka_unit_test(test_abort_tracked),    cmocka_unit_test(test_request_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

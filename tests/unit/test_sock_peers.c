@@ -220,6 +220,31 @@ static void replies_to_all(struct rig *r, double t, const char *room, int64_t co
 	}
 }
 
+/* The same room asked for twice, once for each rank: neither is a reuse, and whose answer is whose
+ * is not known. */
+static void test_room_of_each_rank(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		on_rank(r, i);
+		announce(r, 0, "7001", "A", 1);
+	}
+	arrives_at_all(r, 1, "7001", EV_TRACKED);
+	arrives_at_all(r, 2, "7001", EV_TRACKED);
+	on_rank(r, 0);
+	assert_int_equal(look(r, "7001", 2).found, false);
+	replies_to_all(r, 3, "7001", 200);
+	on_rank(r, 0);
+	assert_true(look(r, "7001", 1).found);
+	to(r, 400);
+	on_rank(r, 0);
+	assert_int_equal(look(r, "7001", 1).v.cause, CAUSE_NEVER_SENT);
+	assert_int_equal(alerts(r), 0);
+	rig_free(r);
+}
+
 /* Data-parallel ranks: those that were not chosen are no alert, whatever becomes of the room. */
 static void test_chosen(void **state)
 {
@@ -404,6 +429,7 @@ int main(void)
 		cmocka_unit_test(test_unread),
 		cmocka_unit_test(test_unread_taken),
 		cmocka_unit_test(test_dim),
+		cmocka_unit_test(test_room_of_each_rank),
 		cmocka_unit_test(test_chosen),
 		cmocka_unit_test(test_not_chosen_untracked),
 		cmocka_unit_test(test_nowhere),

@@ -112,8 +112,15 @@ static struct stream *find(const struct http *h, uint64_t id)
 
 /* ---- events ------------------------------------------------------------------------------- */
 
-static void say(const struct http *h, const struct stream *s, const struct http_room *r,
-		enum sp_role role, const char *kind, uint64_t ns, int64_t code, const char *note)
+/* A number that no other request has. */
+static uint64_t request_id(const struct stream *s, uint32_t num)
+{
+	return s->id << 20 ^ num;
+}
+
+static void say(const struct http *h, const struct stream *s, uint32_t num,
+		const struct http_room *r, enum sp_role role, const char *kind, uint64_t ns,
+		int64_t code, const char *note)
 {
 	struct sp_event ev;
 
@@ -122,6 +129,7 @@ static void say(const struct http *h, const struct stream *s, const struct http_
 	ev.pid = s->pid;
 	ev.probe = (int16_t)s->probe;
 	ev.role = role;
+	ev.op = request_id(s, num);
 	ev.code = code;
 	snprintf(ev.kind, sizeof(ev.kind), "%s", kind);
 	snprintf(ev.room, sizeof(ev.room), "%s", r->room);
@@ -135,11 +143,11 @@ static void say_all(const struct http *h, const struct stream *s, const struct r
 		    const char *note)
 {
 	for (uint32_t i = 0; i < r->nrooms; i++)
-		say(h, s, &r->rooms[i], role, kind, ns, code, note);
+		say(h, s, r->num, &r->rooms[i], role, kind, ns, code, note);
 }
 
-static void arrive(const struct http *h, const struct stream *s, const struct http_room *r,
-		   uint64_t ns, bool tracked)
+static void arrive(const struct http *h, const struct stream *s, uint32_t num,
+		   const struct http_room *r, uint64_t ns, bool tracked)
 {
 	struct sp_event ev;
 
@@ -148,6 +156,7 @@ static void arrive(const struct http *h, const struct stream *s, const struct ht
 	ev.pid = s->pid;
 	ev.probe = (int16_t)s->probe;
 	ev.role = ROLE_ARRIVE;
+	ev.op = request_id(s, num);
 	ev.flags = tracked ? EV_TRACKED : 0;
 	if (r->host[0] && profile_host_is_fake(h->p, r->host))
 		ev.flags |= EV_FAKE;
@@ -295,7 +304,7 @@ static void abort_rid(struct http *h, const struct stream *by, const char *rid, 
 		for (const struct request *r = s->first; r; r = r->next)
 			for (uint32_t i = 0; i < r->nrooms; i++)
 				if (!strcmp(r->rooms[i].rid, rid))
-					say(h, s, &r->rooms[i], ROLE_ABORT, "", ns, 0,
+					say(h, s, r->num, &r->rooms[i], ROLE_ABORT, "", ns, 0,
 					    "by a request");
 	}
 }
@@ -323,7 +332,7 @@ static void request_end(struct http *h, const struct sp_rec_http *rec, bool repl
 			s->first = r;
 		s->last = r;
 		for (uint32_t i = 0; i < r->nrooms; i++)
-			arrive(h, s, &r->rooms[i], rec->h.ns, replies && is_single(&s->in));
+			arrive(h, s, r->num, &r->rooms[i], rec->h.ns, replies && is_single(&s->in));
 		if (s->in.replied)
 			say_all(h, s, r, ROLE_REPLY, "first", rec->h.ns, r->code, "");
 	}

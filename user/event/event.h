@@ -75,7 +75,7 @@ enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
 
 #define SP_ROOM_MAX 64
 /*
- * What sockets show:
+ * What sockets show (op: the request, the same number in all that is told of it):
  * arrive: rid, peer (the request's bootstrap host), EV_*. reply: code, the HTTP status; kind first
  * (its head; ends nothing), end. abort: kind client-gone, the client closed before it was answered.
  * peer: kind opened, closed, reset (peer: the connection's remote address; agent: set once for each

@@ -26,13 +26,19 @@ static int fit(const struct life *l, const struct sp_event *ev)
 	       life_doomed(l);
 }
 
+/* A request has a number of its own, and so has what is said of it later. */
+static bool is_another(const struct life *l, const struct sp_event *ev)
+{
+	return ev->op && l->asked && ev->op != l->asked;
+}
+
 struct life *asked_life(const struct room *r, const struct sp_event *ev, bool exact)
 {
 	struct life *best = NULL;
 	int most = exact ? 15 : -1;
 
 	for (struct life *l = r ? r->first : NULL; l; l = l->rnext) {
-		if (!l->asked_ns || is_over(l) || fit(l, ev) <= most)
+		if (!l->asked_ns || is_over(l) || is_another(l, ev) || fit(l, ev) <= most)
 			continue;
 		best = l;
 		most = fit(l, ev);
@@ -103,13 +109,14 @@ static bool shown_elsewhere(struct model *m, const struct life *l)
 /* ---- arrive -------------------------------------------------------------------------------- */
 
 /* An announcement may come before the request; what is posted comes after it. */
-static struct life *arriving_life(struct model *m, struct proc *p, struct room *r)
+static struct life *arriving_life(struct model *m, struct proc *p, struct room *r, bool shared)
 {
 	struct life *l = r->first;
 
 	while (l && (l->arrived || l->ngroups || life_doomed(l)))
 		l = l->rnext;
-	if (l)
+	/* A second request for the room may be another process's: it opens nothing here. */
+	if (l || (shared && r->first))
 		return l;
 	route_supersede(m, r);
 	l = life_open(m, r, p, false);
@@ -118,39 +125,65 @@ static struct life *arriving_life(struct model *m, struct proc *p, struct room *
 	return l;
 }
 
-static struct life *arrive(struct model *m, struct proc *p, struct room *r,
-			   const struct sp_event *ev)
+/* Without a source that shows its end, a terminal life is over. What has been told of it stays. */
+static void untrack(struct model *m, struct life *l)
+{
+	l->tracked = false;
+	if (l->stage == STAGE_RELEASING && !l->stuck && !sees_release(m, l))
+		life_end(m, l, OUTCOME_DONE);
+}
+
+/* Two requests for the room, and which of them is this process's is not known: nor whose answer. */
+static void nobodys(struct model *m, struct room *r)
+{
+	struct life *next;
+
+	for (struct life *l = r->first; l; l = next) {
+		next = l->rnext;
+		l->asked_ns = 0;
+		untrack(m, l);
+	}
+}
+
+static int arrive(struct model *m, struct proc *p, struct room *r, const struct sp_event *ev)
 {
 	struct did did = {.role = ROLE_ARRIVE, .rank = -1, .last = -1, .chunk = -1, .need = -1};
-	struct life *l = arriving_life(m, p, r);
+	bool shared = ev->flags & EV_SHARED;
+	struct life *l = arriving_life(m, p, r, shared);
 
+	if (!l && shared && r->first) {
+		nobodys(m, r);
+		tell_taken(m, ev, NULL);
+		return 0;
+	}
 	if (!l)
-		return NULL;
-	l->shared = l->shared && (ev->flags & EV_SHARED);
+		return -ENOMEM;
+	l->shared = l->shared && shared;
 	l->fake |= (ev->flags & EV_FAKE) != 0;
 	l->tracked = ev->flags & EV_TRACKED;
 	l->arrived = true;
 	l->asked_ns = m->now;
+	l->asked = ev->op;
 	if (l->shared)
 		l->elsewhere = shown_elsewhere(m, l);
 	route_give(m, ev, l);
 	life_progress(m, l, &did);
 	route_settle(m);
-	return l;
+	return 0;
 }
 
 int route_arrive(struct model *m, struct proc *p, const struct sp_event *ev)
 {
 	struct room *r = room_get(m, ev->pid, ev->room);
-	struct life *l;
+	int rc;
 
 	if (!r)
 		return -ENOMEM;
 	/* opening a life may forget others, and with them the room */
 	room_ref(m, r);
-	l = arrive(m, p, r, ev);
+	rc = arrive(m, p, r, ev);
 	room_unref(m, r);
-	return l ? 0 : -ENOMEM;
+	return rc;
 }
 
 /* ---- reply --------------------------------------------------------------------------------- */
@@ -234,14 +267,6 @@ int route_reply(struct model *m, const struct sp_event *ev)
 }
 
 /* ---- the client is gone; nothing will be seen of its answer -------------------------------- */
-
-/* Without a source that shows its end, a terminal life is over. What has been told of it stays. */
-static void untrack(struct model *m, struct life *l)
-{
-	l->tracked = false;
-	if (l->stage == STAGE_RELEASING && !l->stuck && !sees_release(m, l))
-		life_end(m, l, OUTCOME_DONE);
-}
 
 /* The server is expected to abort the request; other requests of the room are not concerned. */
 int route_client_gone(struct model *m, const struct sp_event *ev)

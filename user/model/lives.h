@@ -228,6 +228,7 @@ struct life {
 	uint64_t ahead_ns;    /* what was ahead of it in its queue moved then */
 	uint64_t abort_ns, error_ns;
 	uint64_t asked_ns; /* its client's request arrived, 0: not seen */
+	uint64_t asked;    /* the number of that request, 0: none */
 	struct did did;
 	uint64_t ranks; /* ranks seen in its operations, modulo 64 */
 	uint32_t timer; /* place in the heap, + 1 */

@@ -112,7 +112,7 @@ static bool room_reused(const struct model *m, const struct life *l, uint64_t no
 	/* it went on after the other one's end: that did not hurt it */
 	if (r->reused_ns && l->progress_ns > r->reused_ns)
 		return false;
-	doubt = r->reuse_doubt || fact_aborted(l, now);
+	doubt = r->reuse_doubt || (fact_aborted(l, now) && !still_held(m, l));
 	/* nothing posted and the other one still open: both may wait for their forward pass */
 	if (l->stage == STAGE_READY && !r->reused_ns)
 		doubt = true;
