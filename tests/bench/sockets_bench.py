@@ -13,9 +13,9 @@ import tempfile
 from rig import ROOT, Failed, Lines, Process, Watch, figure, median
 
 BACKENDS = ("libc", "syscall")
-ROUNDS = 5
-STREAMS = (("200B", 200, 1_000_000), ("8KB", 8192, 60_000), ("1MB", 1 << 20, 1200))
-HTTP_S, CALLS = 2, 5000
+ROUNDS = 3
+STREAMS = (("200B", 200, 1_000_000), ("8KB", 8192, 60_000), ("1MB", 1 << 20, 1000))
+HTTP_S, CALLS = 1, 5000
 
 
 class Peer(Process):
@@ -121,7 +121,7 @@ def neighbours(build, profile):
         off, ratios = compare(build, profile, idle.pull.pid, lambda: other.rate(size, count))
         told(f"sockets-neighbour-zmq-{name}", off, "messages/s", ratios)
         port = int(server.hello[1])
-        off, ratios = compare(build, profile, idle.pull.pid, lambda: requests_per_second(port), 3)
+        off, ratios = compare(build, profile, idle.pull.pid, lambda: requests_per_second(port))
         told("sockets-neighbour-http", off, "requests/s", ratios)
 
 
@@ -160,7 +160,7 @@ def calls(build, profile):
     with idle, Calls(build, b"", b"z" * 64) as foreign, Calls(build, raw_zmtp.opening(), spoken) as zmtp:
         for name, one, pid in (("foreign", foreign, foreign.peer.pid), ("zmtp", zmtp, zmtp.peer.pid),
                                ("neighbour", foreign, idle.pid)):
-            off, ratios = compare(build, profile, pid, one.rate, 3)
+            off, ratios = compare(build, profile, pid, one.rate)
             figure(f"sockets-call-{name}", 1 / off, "ns")
             for backend, ratio in ratios.items():
                 figure(f"sockets-call-{name}-{backend}-per-untraced", 1 / ratio, "ratio")

@@ -331,6 +331,40 @@ class Wire(SockCase):
             target.ok("read", "read", fd, len(data))
             self.finish(watch, truth)
 
+    def ported(self, when, wanted):
+        """Two connections that the target accepted on two ports, and one that it opened to here."""
+        truth, other = Truth(27), Truth(28)
+        server = raw_zmtp.socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(server.close)
+        with Peer.calls() as target:
+            ends, ports = [], []
+            for _ in range(2):
+                ports.append(int(target.ok("listen")))
+                here = raw_zmtp.socket.create_connection(("127.0.0.1", ports[-1]), timeout=20)
+                self.addCleanup(here.close)
+                ends.append((here, target.ok("accept")))
+            ports.append(server.getsockname()[1])
+            fd = target.ok("connect", ports[-1])
+            here = server.accept()[0]
+            self.addCleanup(here.close)
+            ends.append((here, fd))
+            profile = PROFILE_IN.replace("when: {bytes: zmtp}", "when: {%s}" % when(ports))
+            with SockWatch(target.pid, profile) as watch:
+                for i, (here, fd) in enumerate(ends):
+                    data = raw_zmtp.opening() + raw_zmtp.message(*(truth if i == wanted else other).metadata())
+                    here.sendall(data)
+                    target.ok("read", "recv", fd, len(data), 50)
+                self.finish(watch, truth)
+
+    def test_by_listening_port(self):
+        self.ported(lambda ports: f"listen: {ports[1]}, bytes: zmtp", 1)
+
+    def test_by_listening_port_alone(self):
+        self.ported(lambda ports: f'listen: "{ports[0]}-{ports[0]}"', 0)
+
+    def test_by_port_of_the_peer(self):
+        self.ported(lambda ports: f"peer: {ports[2]}", 2)
+
     def test_peeked_bytes_are_not_taken(self):
         truth = Truth(16)
         with Peer.calls() as target, SockWatch(target.pid, PROFILE_IN) as watch:
