@@ -282,8 +282,8 @@ class Wire(SockCase):
         env = backend("libc")
         with Peer.calls(static=True) as target:
             with SockWatch(target.pid, PROFILE_IN, env=env, attached=False) as watch:
-                self.assertNotEqual(sp.wait_for(lambda: watch.p.poll(), 20, "the watch to give up"), 3)
-                self.assertIn("doctor", "".join(watch.err))
+                watch.wait_err("SILENTPIN_SOCKETS=syscall")
+                self.assertEqual(sp.wait_for(lambda: watch.p.poll(), 20, "the watch to give up"), 4)
                 told = sp.run("doctor", "-p", target.pid, "--probes", watch.profile_path, env=env)
                 self.assertIn("SILENTPIN_SOCKETS=syscall", told.stdout + told.stderr)
 
