@@ -98,15 +98,18 @@ __noinline int sp_conn_new(const struct sp_sk *s, __u64 pid_tgid, __u32 rules, _
 	struct sock *sk;
 	__u16 family;
 	__u64 key;
+	__u8 state;
 
 	if (!s)
 		return 0;
 	key = s->sk;
 	sk = (struct sock *)key;
 	family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	state = BPF_CORE_READ(sk, __sk_common.skc_state); /* of unix sockets, too */
+	if (state == SP_TCP_LISTEN || state == SP_TCP_CLOSE)
+		return 0;
 	if (family != SP_AF_UNIX && ((family != SP_AF_INET && family != SP_AF_INET6) ||
-				     BPF_CORE_READ(sk, sk_protocol) != SP_IPPROTO_TCP ||
-				     BPF_CORE_READ(sk, __sk_common.skc_state) == SP_TCP_CLOSE))
+				     BPF_CORE_READ(sk, sk_protocol) != SP_IPPROTO_TCP))
 		return 0;
 	c = bpf_map_lookup_elem(&sp_conns, &key);
 	if (c) /* it was closed unseen */

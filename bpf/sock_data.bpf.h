@@ -106,7 +106,7 @@ static __always_inline void sp_trusted(struct sp_conn *c, struct sp_dir *d, cons
 /* The first rule of this decoder that may apply, or a negative number. */
 static __always_inline int sp_rule_for(const struct sp_conn *c, __u8 decode)
 {
-	if (c->rule != 0xff) {
+	if (c->kind != SP_KIND_UNKNOWN) {
 		__u8 kind = decode == SP_DEC_HTTP ? SP_KIND_HTTP : SP_KIND_ZMTP;
 
 		return c->kind == kind ? c->rule : -1;
@@ -222,7 +222,7 @@ __noinline int sp_seek_may(struct sp_conn *c, struct sp_dir *d, struct sp_io *io
 	io->rule = c->rule;
 	io->dry = 1;
 	io->head = 0;
-	return sp_seek_http(c, d, io) || sp_seek_zmtp(c, d, io);
+	return (!d->trial && sp_seek_http(c, d, io)) || sp_seek_zmtp(c, d, io);
 }
 
 /* After the dry run. True: its bytes are to be decoded. */

@@ -22,6 +22,7 @@ enum {
 	SP_TCP_CLOSE = 7,
 	SP_TCP_CLOSE_WAIT,
 	SP_TCP_LAST_ACK,
+	SP_TCP_LISTEN,
 };
 
 struct sp_sk {

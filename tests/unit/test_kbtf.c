@@ -173,6 +173,33 @@ static void test_damage(void **state)
 	btf__free(kernel);
 }
 
+static void test_names(void **state)
+{
+	struct btf *kernel = make_kernel();
+	/* "as": the end of no other name may do */
+	struct kbtf_func func[] = {{"f", 99}, {"task", 99}, {"as", 99}, {"none", 99}};
+	struct kbtf_enum constant[] = {{"one", 99}, {"f", 99}, {"none", 99}};
+	const struct kbtf_find find = {func, 4, constant, 3};
+	uint32_t len;
+	const void *raw = btf__raw_data(kernel, &len);
+
+	assert_int_equal(kbtf_look_up(raw, len, &find), 0);
+	assert_int_equal(func[0].id, btf__find_by_name_kind(kernel, "f", BTF_KIND_FUNC));
+	for (int i = 1; i < 4; i++)
+		assert_int_equal(func[i].id, 0);
+	assert_int_equal(constant[0].value, 1);
+	assert_int_equal(constant[1].value, -1);
+	assert_int_equal(constant[2].value, -1);
+	for (uint32_t n = 0; n < len; n++) {
+		uint8_t *copy = malloc(n ? n : 1);
+
+		memcpy(copy, raw, n);
+		assert_int_equal(kbtf_look_up(copy, n, &find), -EINVAL);
+		free(copy);
+	}
+	btf__free(kernel);
+}
+
 static void check_same(const struct btf *all, const struct btf *cut, const char *name,
 		       const char *field)
 {
@@ -223,6 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_this_kernel),
 	};
 
