@@ -102,7 +102,8 @@ static __always_inline int sp_call_bytes(const struct sp_syscall *s, __u32 fd, _
 	if (!c || c->kind == SP_KIND_IGNORE || !sp_io_of(s, &io))
 		return 0;
 	if (s->ret == 0) {
-		if (s->call > SP_CALL_RECV || s->arg[2])
+		/* nothing may have been asked for */
+		if (sp_sock_fin((struct sock *)c->sk))
 			sp_conn_eof(c, s->pid_tgid);
 		return 0;
 	}

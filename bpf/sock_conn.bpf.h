@@ -117,8 +117,10 @@ __noinline int sp_conn_new(const struct sp_sk *s, __u64 pid_tgid, __u32 rules, _
 	sp_conn_sweep();
 	sp_conn_sweep();
 	none = bpf_map_lookup_elem(&sp_conn_none, &zero);
-	if (!none || bpf_map_update_elem(&sp_conns, &key, none, BPF_ANY)) {
-		sp_count(SP_C_CONN_FULL);
+	/* One that two enter at once is entered by the first. */
+	if (!none || bpf_map_update_elem(&sp_conns, &key, none, c ? BPF_ANY : BPF_NOEXIST)) {
+		if (!bpf_map_lookup_elem(&sp_conns, &key))
+			sp_count(SP_C_CONN_FULL);
 		return 0;
 	}
 	c = bpf_map_lookup_elem(&sp_conns, &key);

@@ -66,6 +66,27 @@ static __always_inline bool sp_both_begun(struct sp_conn *c, const struct sp_io 
 	return sp_tcp_begin(c, c->sk, !io->dir, sp_tcp_pos((struct tcp_sock *)sk, !io->dir));
 }
 
+/* The first rule of this decoder that may apply, or a negative number. */
+static __always_inline int sp_rule_for(const struct sp_conn *c, __u8 decode)
+{
+	if (c->kind != SP_KIND_UNKNOWN) {
+		__u8 kind = decode == SP_DEC_HTTP ? SP_KIND_HTTP : SP_KIND_ZMTP;
+
+		return c->kind == kind ? c->rule : -1;
+	}
+	for (__u32 i = 0; i < SP_MAX_SOCK_RULES; i++) {
+		const struct sp_sock_rule *r;
+		__u32 idx = i;
+
+		if (!(c->cand >> i & 1))
+			continue;
+		r = bpf_map_lookup_elem(&sp_sock_rules, &idx);
+		if (r && r->decode == decode)
+			return i;
+	}
+	return -1;
+}
+
 /* The first byte of the stream is known. */
 static __always_inline void sp_classify(struct sp_conn *c, struct sp_io *io)
 {
@@ -80,7 +101,8 @@ static __always_inline void sp_classify(struct sp_conn *c, struct sp_io *io)
 		c->told = 1;
 		return;
 	}
-	if (io->peek == SP_TLS_HANDSHAKE && io->dir == SP_DIR_IN && c->side != SP_SIDE_CONNECT) {
+	if (io->peek == SP_TLS_HANDSHAKE && io->dir == SP_DIR_IN &&
+	    sp_rule_for(c, SP_DEC_HTTP) >= 0) {
 		sp_conn_announce(c, io->pid_tgid, 1);
 		sp_conn_emit(c, io->pid_tgid, SP_CONN_CODE(SP_CONN_UNREADABLE, SP_WHY_TLS, 0), 0);
 	}
@@ -103,25 +125,10 @@ static __always_inline void sp_trusted(struct sp_conn *c, struct sp_dir *d, cons
 	d->fails = 0;
 }
 
-/* The first rule of this decoder that may apply, or a negative number. */
-static __always_inline int sp_rule_for(const struct sp_conn *c, __u8 decode)
+/* The bytes at hand came after a silence. */
+static __always_inline bool sp_idle(const struct sp_dir *d)
 {
-	if (c->kind != SP_KIND_UNKNOWN) {
-		__u8 kind = decode == SP_DEC_HTTP ? SP_KIND_HTTP : SP_KIND_ZMTP;
-
-		return c->kind == kind ? c->rule : -1;
-	}
-	for (__u32 i = 0; i < SP_MAX_SOCK_RULES; i++) {
-		const struct sp_sock_rule *r;
-		__u32 idx = i;
-
-		if (!(c->cand >> i & 1))
-			continue;
-		r = bpf_map_lookup_elem(&sp_sock_rules, &idx);
-		if (r && r->decode == decode)
-			return i;
-	}
-	return -1;
+	return d->idle && bpf_ktime_get_ns() - d->ns >= SP_IDLE_NS;
 }
 
 /*
@@ -136,7 +143,7 @@ __noinline int sp_seek_http(struct sp_conn *c, struct sp_dir *d, struct sp_io *i
 	if (!c || !d || !io)
 		return 0;
 	out = io->dir == SP_DIR_OUT;
-	idle = d->idle && bpf_ktime_get_ns() - d->ns >= SP_IDLE_NS;
+	idle = sp_idle(d);
 	rule = sp_rule_for(c, SP_DEC_HTTP);
 	if (rule < 0 || !sp_http_begins(io->peek))
 		return 0;
@@ -189,7 +196,7 @@ __noinline int sp_seek_judge(struct sp_conn *c, struct sp_dir *d, struct sp_io *
 		return 0;
 	if (c->kind == SP_KIND_HTTP)
 		return io->head && !io->bad && !io->fault ? 2 : 0;
-	idle = d->idle && bpf_ktime_get_ns() - d->ns >= SP_IDLE_NS;
+	idle = sp_idle(d);
 	if (!sp_zmtp_whole(c, d, io)) {
 		d->trial = 0;
 		return 0;
@@ -248,9 +255,11 @@ __noinline int sp_seek_done(struct sp_conn *c, struct sp_dir *d, struct sp_io *i
 		c->rule = io->rule;
 		if (d->fails < SP_FAILS)
 			d->fails++;
-		if (c->kind == SP_KIND_UNKNOWN && !c->port && d->fails == SP_FAILS)
-			c->kind = SP_KIND_IGNORE;
 	}
+	if (!may && sp_idle(d))
+		d->odd++;
+	if (d->odd >= SP_ODD && c->kind == SP_KIND_UNKNOWN && !c->port)
+		c->kind = SP_KIND_IGNORE;
 	return 0;
 }
 
@@ -258,6 +267,9 @@ static __always_inline bool sp_seek(struct sp_conn *c, struct sp_dir *d, struct 
 {
 	int may;
 
+	/* No chain of messages so far: from now on only a silence is waited for. */
+	if (d->fails == SP_FAILS && !sp_idle(d))
+		return false;
 	d->back = io->at;
 	may = sp_seek_may(c, d, io);
 	if (may)
@@ -329,7 +341,7 @@ static __always_inline bool sp_continuity(struct sp_conn *c, struct sp_dir *d, s
 	}
 	gap = pos - (__u32)io->total - d->pos;
 	d->pos = pos;
-	if (gap == 1 && io->dir == SP_DIR_IN && sp_tcp_fin(sk))
+	if (gap == 1 && io->dir == SP_DIR_IN && sp_sock_fin(sk))
 		gap = 0;
 	if (gap)
 		sp_gap(c, d, io, gap, d->why ? d->why : SP_WHY_GAP);

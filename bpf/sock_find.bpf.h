@@ -126,8 +126,8 @@ static __always_inline __u32 sp_tcp_pos(struct tcp_sock *tp, __u8 dir)
 	return dir == SP_DIR_IN ? BPF_CORE_READ(tp, copied_seq) : BPF_CORE_READ(tp, write_seq);
 }
 
-/* Is the peer's end of the stream known to this side? It takes a number like a byte. */
-static __always_inline bool sp_tcp_fin(struct sock *sk)
+/* Is the peer's end of the stream known to this side? With TCP it takes a number like a byte. */
+static __always_inline bool sp_sock_fin(struct sock *sk)
 {
 	return BPF_CORE_READ(sk, sk_shutdown) & SP_RCV_SHUTDOWN;
 }
@@ -160,7 +160,7 @@ __noinline int sp_tcp_begin(const struct sp_conn *c, __u64 sock, __u32 dir, __u3
 			return true;
 		if (n == 1 && dir == SP_DIR_OUT && c->side != SP_SIDE_ACCEPT)
 			return true;
-		if (n == 1 && dir == SP_DIR_IN && sp_tcp_fin(sk))
+		if (n == 1 && dir == SP_DIR_IN && sp_sock_fin(sk))
 			return true;
 	}
 	return false;
@@ -174,7 +174,7 @@ __noinline int sp_sock_drained(__u64 sock, __u32 tcp)
 
 	if (!tcp)
 		return !BPF_CORE_READ(sk, sk_receive_queue.qlen);
-	return BPF_CORE_READ(tp, rcv_nxt) - BPF_CORE_READ(tp, copied_seq) <= sp_tcp_fin(sk);
+	return BPF_CORE_READ(tp, rcv_nxt) - BPF_CORE_READ(tp, copied_seq) <= sp_sock_fin(sk);
 }
 
 #endif

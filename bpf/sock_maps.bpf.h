@@ -5,8 +5,7 @@
 
 #include "sp_conn.h"
 
-/* Set by user space before the object is loaded: entries in sp_sock_rules. */
-const volatile __u32 sp_nsock_rules;
+/* Set by user space before the object is loaded. */
 /* What the kernel calls a list of user segments, and one; 0xff: no such thing. */
 const volatile __u8 sp_iter_iovec, sp_iter_ubuf;
 const volatile __u32 sp_hz; /* jiffies of a second */
@@ -23,7 +22,8 @@ __u64 sp_conn_ids __attribute__((aligned(64)));
 #define SP_ENDED_NS    2000000000ull
 #define SP_IDLE_NS     1000000000ull /* silence after which a message is believed to begin */
 #define SP_TRIALS      8             /* reads in a row that vouch for a boundary */
-#define SP_FAILS       64 /* reads that fitted nothing: the connection is of no interest */
+#define SP_FAILS       64 /* reads that fitted nothing: only silences count from there on */
+#define SP_ODD         3 /* silences after which nothing known began: the connection is of no interest */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -105,7 +105,7 @@ static __always_inline int sp_fn_exit(void *ctx, __u64 sk, __u32 call, __u64 fla
 		return 0;
 	if (ret)
 		sp_sock_data(c, &io);
-	else if (c->family == SP_AF_UNIX) /* of TCP, a size of 0 may have been asked for */
+	else if (sp_sock_fin((struct sock *)sk))
 		sp_conn_eof(c, pid_tgid);
 	return 0;
 }
@@ -178,6 +178,30 @@ SEC("sp_fexit")
 int unix_out(void *ctx)
 {
 	return sp_fn_exit(ctx, sp_unix_sk(sp_fn_arg(ctx, 0)), SP_CALL_SENDMSG, 0);
+}
+
+/* Unix sockets have no counters: that a stream begins must be seen. */
+static __always_inline int sp_unix_open(void *ctx, __u64 so, enum sp_side side)
+{
+	__u64 ret = 0, pid_tgid = sp_pid_tgid();
+	__u32 pid = pid_tgid >> 32, *rules = bpf_map_lookup_elem(&sp_sock_procs, &pid);
+	struct sp_sk s = {};
+
+	if (rules && !bpf_get_func_ret(ctx, &ret) && !(__s32)ret && sp_fn_sock(&s, sp_unix_sk(so)))
+		sp_conn_get(&s, pid_tgid, *rules, side, 0);
+	return 0;
+}
+
+SEC("sp_fexit")
+int unix_accepted(void *ctx)
+{
+	return sp_unix_open(ctx, sp_fn_arg(ctx, 1), SP_SIDE_ACCEPT);
+}
+
+SEC("sp_fexit")
+int unix_connected(void *ctx)
+{
+	return sp_unix_open(ctx, sp_fn_arg(ctx, 0), SP_SIDE_CONNECT);
 }
 
 #endif

@@ -34,9 +34,9 @@ struct sp_dir {
 	__u8 idle;   /* all that had come was taken at ns: what comes later may be a beginning */
 	__u8 trial;  /* SEEK: reads in a row that were whole messages */
 	__u8 fails;
-	__u8 why;   /* enum sp_conn_why of bytes announced as unseen */
-	__u8 begun; /* from the stream's beginning */
-	__u8 pad;
+	__u8 why;          /* enum sp_conn_why of bytes announced as unseen */
+	__u8 begun;        /* from the stream's beginning */
+	__u8 odd;          /* SEEK: times that nothing known began after a silence */
 	__u64 ns;          /* SEEK: when bytes last passed */
 	struct sp_at back; /* SEEK: where the bytes at hand begin */
 	union {

@@ -194,6 +194,43 @@ class Records(Kernel):
         self.assertEqual(len(ids), 200)
 
 
+SCATTERED = """
+import socket, sys
+s = socket.create_server(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+c = s.accept()[0]
+for line in sys.stdin:
+    size, n = map(int, line.split())
+    parts = [bytearray(size) for _ in range(n)] + [bytearray(0)] * (1024 - n)
+    print(c.recvmsg_into(parts, 0, socket.MSG_WAITALL)[0], flush=True)
+"""
+
+
+class Scattered(unittest.TestCase):
+    """Reads into as many buffers as a call can have."""
+
+    ENV = {}
+
+    def test_segments(self):
+        truth = Truth(1)
+        with Peer("/usr/bin/python3", "-c", SCATTERED) as target, Smoke(PROFILE_IN, target.pid, env=self.ENV) as smoke:
+            with socket.create_connection(("127.0.0.1", int(target.hello[0]))) as here:
+                data = raw_zmtp.opening() + raw_zmtp.message(*truth.metadata(), b"x" * 5000) * 3
+                here.sendall(data)
+                at = 0
+                for size, n in ((1, 1024), (3, 1000), (700, 2), (11, len(data))):
+                    n = min(n, (len(data) - at) // size)
+                    at += size * n
+                    self.assertEqual(target.do(size, n), str(size * n))
+                self.assertEqual(target.do(1, len(data) - at), str(len(data) - at))
+                self.assertEqual(names(smoke.records()), ["open", "kind", *(f"frame{i}" for i in range(9))] +
+                                 [f"frame{i}" for _ in range(2) for i in range(9)])
+
+
+class ScatteredSyscall(Scattered):
+    ENV = {"SILENTPIN_SOCKETS": "syscall"}
+
+
 class Lost(Kernel):
     def lost(self, records):
         return [f["why"] for _, what, f in records if what == "lost"]

@@ -15,7 +15,7 @@
 
 #define LICENSE   "Dual BSD/GPL"
 #define LOG_BYTES (1u << 20)
-#define KEPT      8
+#define KEPT      12
 
 struct program {
 	struct bpf_insn *insn;
@@ -50,6 +50,8 @@ static const struct {
 	{"tcp_out_enter", "tcp_sendmsg", BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY},
 	{"unix_in_enter", "unix_stream_recvmsg", BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY},
 	{"unix_out_enter", "unix_stream_sendmsg", BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY},
+	{"unix_accepted", "unix_accept", BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT},
+	{"unix_connected", "unix_stream_connect", BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT},
 };
 
 const char *late_function(enum late_prog which)

@@ -14,8 +14,10 @@ enum late_prog {
 	LATE_LIBC,
 	LATE_SYS,
 	LATE_ITER,
-	LATE_TCP, /* the first of those for SOCKETS_TCP */
-	LATE_MAX = LATE_TCP + 8,
+	LATE_TCP, /* the first of those for SOCKETS_TCP: ends, entries, and what has no entry */
+	LATE_TCP_ENTER = LATE_TCP + 4,
+	LATE_TCP_OPEN = LATE_TCP_ENTER + 4,
+	LATE_MAX = LATE_TCP_OPEN + 2,
 };
 
 struct late;

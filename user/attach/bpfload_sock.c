@@ -82,9 +82,10 @@ static void no_maps(struct silentpin_bpf *skel)
 static void choose(struct silentpin_bpf *skel, const struct sock_load *s)
 {
 	struct bpf_program *const tcp[] = {
-		skel->progs.tcp_in,        skel->progs.tcp_out,        skel->progs.unix_in,
-		skel->progs.unix_out,      skel->progs.tcp_in_enter,   skel->progs.tcp_out_enter,
-		skel->progs.unix_in_enter, skel->progs.unix_out_enter,
+		skel->progs.tcp_in,         skel->progs.tcp_out,        skel->progs.unix_in,
+		skel->progs.unix_out,       skel->progs.tcp_in_enter,   skel->progs.tcp_out_enter,
+		skel->progs.unix_in_enter,  skel->progs.unix_out_enter, skel->progs.unix_accepted,
+		skel->progs.unix_connected,
 	};
 
 	bpf_program__set_autoload(skel->progs.sock_libc, s->how == SOCKETS_LIBC);
@@ -111,7 +112,6 @@ int sock_configure(struct silentpin_bpf *skel, const struct sock_load *s, const 
 	skel->rodata->sp_iter_iovec = (uint8_t)s->kind[0].value; /* -1: 0xff */
 	skel->rodata->sp_iter_ubuf = (uint8_t)s->kind[1].value;
 	skel->rodata->sp_hz = jiffies_of_a_second();
-	skel->rodata->sp_nsock_rules = (uint32_t)p->sockets->nentries;
 	return 0;
 }
 
@@ -150,9 +150,15 @@ int bpfload_sock_scan(const struct bpfload *b, uint32_t pid)
 	if (prog < 0)
 		return -EOPNOTSUPP;
 	b->skel->bss->sp_scan_pid = pid;
+	info.task.pid = pid; /* from 6.1 on; before, the program passes over all others */
 	opts.iter_info = &info;
 	opts.iter_info_len = sizeof(info);
 	link = bpf_link_create(prog, 0, BPF_TRACE_ITER, &opts);
+	if (link < 0) {
+		opts.iter_info_len = sizeof(info.map);
+		info.task.pid = 0;
+		link = bpf_link_create(prog, 0, BPF_TRACE_ITER, &opts);
+	}
 	if (link < 0)
 		return -errno;
 	iter = bpf_iter_create(link);
@@ -184,25 +190,27 @@ static void attach_state(struct silentpin_bpf *skel)
 		pr_debug("sockets: changes of state: %s", strerror(errno));
 }
 
-/* Both ends of each function, or none. TCP is what it is about: without unix sockets it goes on. */
+static int attach_function(struct late *l, int which)
+{
+	int prog = late_fd(l, (enum late_prog)which), link;
+
+	if (prog < 0)
+		return prog;
+	link = bpf_raw_tracepoint_open(NULL, prog);
+	return link < 0 ? -errno : late_keep(l, link);
+}
+
+/* TCP is what it is about: without unix sockets it goes on. An end without its entry is passed
+ * over. */
 static int attach_functions(struct late *l)
 {
-	const int half = (LATE_MAX - LATE_TCP) / 2;
+	int rc[LATE_MAX] = {0};
 
-	for (int i = 0; i < half; i++) {
-		int end = late_fd(l, (enum late_prog)(LATE_TCP + i));
-		int enter = late_fd(l, (enum late_prog)(LATE_TCP + half + i));
-		int link = end < 0 ? end : enter < 0 ? enter : bpf_raw_tracepoint_open(NULL, end);
-
-		if (link >= 0) {
-			late_keep(l, link);
-			link = bpf_raw_tracepoint_open(NULL, enter);
-		}
-		if (link >= 0)
-			late_keep(l, link);
-		else if (i < half / 2)
-			return link == -1 ? -errno : link;
-	}
+	for (int i = LATE_TCP; i < LATE_MAX; i++)
+		rc[i] = attach_function(l, i);
+	for (int i = 0; i < 2; i++)
+		if (rc[LATE_TCP + i] || rc[LATE_TCP_ENTER + i])
+			return rc[LATE_TCP + i] ?: rc[LATE_TCP_ENTER + i];
 	return 0;
 }
 
