@@ -78,16 +78,22 @@ enum sp_sock_site { SP_SOCK_AFTER = 0, SP_SOCK_ENTRY, SP_SOCK_RET };
 
 /* SP_REC_CONN */
 enum sp_conn_what {
-	SP_CONN_OPEN = 1, /* first sight; num: 1 from its very beginning, 0 begun before */
+	/* First sight, when a rule fits by a port; else as soon as it is known what is spoken, so
+	 * that of foreign connections nothing is told. num: 1 from its very beginning, 0 begun
+	 * before
+	 */
+	SP_CONN_OPEN = 1,
 	SP_CONN_KIND,  /* what it speaks is known: decode; num: 1 both directions from the beginning
 			*/
 	SP_CONN_TRUST, /* dir is decoded from here on, its beginning was not seen (resynchronised)
 			*/
 	SP_CONN_LOST,  /* dir cannot be followed any more; why; num: bytes that passed unseen */
-	SP_CONN_UNREADABLE, /* why: encrypted, or a version that is not spoken here */
-	SP_CONN_EOF,        /* the peer has closed its direction */
-	SP_CONN_CLOSED,     /* the connection has ended in order, or this side has closed it */
-	SP_CONN_RESET,      /* aborted: by a reset, a time-out */
+	/* why: encrypted, or a version that is not spoken here. ENCODED: only the body of request
+	 * num, what follows is decoded */
+	SP_CONN_UNREADABLE,
+	SP_CONN_EOF,    /* the peer has closed its direction */
+	SP_CONN_CLOSED, /* the connection has ended in order, or this side has closed it */
+	SP_CONN_RESET,  /* aborted: by a reset, a time-out */
 };
 enum sp_conn_why {
 	SP_WHY_NONE = 0,
@@ -106,7 +112,7 @@ enum sp_conn_why {
 	SP_WHY_MAX,
 };
 struct sp_rec_conn {
-	struct sp_rec h; /* pid, tid of the call; 0 where none is at hand (a packet did it) */
+	struct sp_rec h; /* of the call; what a packet did: pid of the connection, tid 0 */
 	__u64 conn;      /* id: unique while silentpin runs, never 0 */
 	__u64 num;
 	__u8 what;          /* enum sp_conn_what */
