@@ -126,9 +126,10 @@ static void teach_libbpf(void)
 		{"sp_fentry", BPF_PROG_TYPE_RAW_TRACEPOINT},
 		{"sp_fexit", BPF_PROG_TYPE_RAW_TRACEPOINT},
 	};
-	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = take);
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts);
 	static bool done;
 
+	opts.prog_prepare_load_fn = take;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && !done; i++)
 		if (libbpf_register_prog_handler(known[i].section, known[i].type, 0, &opts) < 0)
 			pr_debug("sockets: libbpf takes no section %s", known[i].section);
