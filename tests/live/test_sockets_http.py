@@ -2,6 +2,7 @@
 """HTTP as real servers and clients speak it: a request with a room is one `arrive` for each of its rooms, its
 reply one `first` and one `end`; whatever else is said gives nothing."""
 import collections
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -260,6 +261,19 @@ class Server(HttpCase):
             got = collections.Counter({k: n for k, n in heard(watch.db).items()
                                        if not (k[0] == "reply" and k[1] in {str(r) for r in (gone, *many)})})
             self.assertEqual(got, truth.said)
+
+    def test_reset_behind_the_answer(self):
+        """A client that has its answer and resets: often before the server's thread is back from its call, which
+        tells of the answer. Nobody has gone unanswered."""
+        def talk(truth, port, _):
+            def clients(rooms):
+                for room in rooms:
+                    with Client(port) as c:
+                        self.assertEqual(c.post(room)[0], 200)
+                        c.sock.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")  # SO_LINGER 0: a reset
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                list(pool.map(clients, [[truth.ask() for _ in range(100)] for _ in range(4)]))
+        self.served("asyncio", talk)
 
     def test_abort_request(self):
         """A request to the profile's abort path with a rid aborts that request."""

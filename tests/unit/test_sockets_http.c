@@ -390,14 +390,70 @@ static void test_half_closed_client_is_answered(void **state)
 	rig_none(r);
 }
 
+/* What calls that were under way tell may come in behind the reset. */
 static void test_reset(void **state)
 {
 	struct rig *r = *state;
 
 	request(r, CONN, 1, 101, "");
 	conn_is(r, 6, CONN, S_HTTP, SP_CONN_RESET, 0, 0);
+	sockets_tick(r->s, 7);
+	rig_none(r);
+	sockets_tick(r->s, 6 + SEC / 2);
+	assert_int_equal(told(r, ROLE_ABORT, "client-gone", "101").ns, 6 + SEC / 2);
+	sockets_tick(r->s, 5 * SEC);
+	rig_none(r);
+}
+
+static void test_reset_before_the_reply_is_told(void **state)
+{
+	struct rig *r = *state;
+
+	request(r, CONN, 1, 101, "");
+	request(r, CONN, 2, 102, "");
+	conn_is(r, 6, CONN, S_HTTP, SP_CONN_RESET, 0, 0);
+	is(r, 7, CONN, 1, SP_HTTP_REPLY, 200);
+	is(r, 8, CONN, 1, SP_HTTP_REPLY_END, 0);
+	told(r, ROLE_REPLY, "first", "101");
+	assert_int_equal(told(r, ROLE_REPLY, "end", "101").ns, 8);
+	rig_none(r);
+	sockets_tick(r->s, SEC);
+	told(r, ROLE_ABORT, "client-gone", "102");
+	rig_none(r);
+	assert_int_equal(rig_stats(r).sockets_over, 0);
+}
+
+static void test_reset_before_the_request_is_told(void **state)
+{
+	struct rig *r = *state;
+
+	conn_is(r, 6, CONN, S_HTTP, SP_CONN_RESET, 0, 0);
+	request(r, CONN, 1, 101, "");
+	sockets_tick(r->s, SEC);
 	told(r, ROLE_ABORT, "client-gone", "101");
 	rig_none(r);
+}
+
+/* Several resets at different times: each in its own turn. */
+static void test_resets(void **state)
+{
+	struct rig *r = *state;
+
+	for (uint64_t i = 2; i < 6; i++) {
+		conn_opens(r, 1, FRONT, i, S_HTTP);
+		request(r, i, 1, 100 + i, "");
+		conn_is(r, i * SEC, i, S_HTTP, SP_CONN_RESET, 0, 0);
+	}
+	for (uint64_t i = 2; i < 6; i++) {
+		char room[8];
+
+		snprintf(room, sizeof(room), "%u", 100 + (unsigned int)i);
+		sockets_tick(r->s, i * SEC + SEC / 4);
+		rig_none(r);
+		sockets_tick(r->s, i * SEC + SEC / 2);
+		told(r, ROLE_ABORT, "client-gone", room);
+		rig_none(r);
+	}
 }
 
 static void test_lost(void **state)
@@ -441,6 +497,7 @@ static void test_compressed_request(void **state)
 	is(r, 9, CONN, 3, SP_HTTP_REQUEST_END, 0);
 	assert_int_equal(told(r, ROLE_ARRIVE, "", "103").flags, EV_TRACKED);
 	conn_is(r, 10, CONN, S_HTTP, SP_CONN_RESET, 0, 0);
+	sockets_tick(r->s, SEC);
 	told(r, ROLE_ABORT, "client-gone", "103");
 	rig_none(r);
 	assert_int_equal(rig_stats(r).unreadable_conns, 1);
@@ -528,7 +585,7 @@ static void test_several_owners(void **state)
 	number(r, CONN, 1, SOCK_KEY_ROOM, NONE, 101);
 	is(r, 3, CONN, 1, SP_HTTP_REQUEST_END, 0);
 	is(r, 4, CONN, 1, SP_HTTP_REPLY, 200);
-	conn_is(r, 5, CONN, S_HTTP, SP_CONN_RESET, 0, 0);
+	conn_is(r, 5, CONN, S_HTTP, SP_CONN_CLOSED, 0, 0);
 	assert_int_equal(r->n, 6);
 	for (int i = 0; i < 6; i++) {
 		struct sp_event ev = rig_take(r);
@@ -715,6 +772,9 @@ int main(void)
 		T(test_client_gone),
 		T(test_half_closed_client_is_answered),
 		T(test_reset),
+		T(test_reset_before_the_reply_is_told),
+		T(test_reset_before_the_request_is_told),
+		T(test_resets),
 		T(test_lost),
 		T(test_compressed_request),
 		T(test_unreadable_directions),

@@ -11,6 +11,9 @@
 #include "collect/values.h"
 
 #define MAX_HELD 262144 /* values and rooms in memory, about 200 bytes each at most */
+/* After a reset, what is told by calls that were under way: the bytes have moved, the thread has
+ * not come back from the kernel yet. */
+#define AFTER_RESET_NS 500000000ull
 
 /* A request whose body comes in. */
 struct coming {
@@ -35,6 +38,7 @@ struct stream {
 	uint32_t pid;
 	uint16_t probe;
 	bool receiving;
+	uint64_t reset_ns; /* 0: it goes on */
 	struct coming in;
 	struct request *first, *last;
 	UT_hash_handle hh;
@@ -46,6 +50,7 @@ struct http {
 	struct stream *by_id;
 	size_t held;
 	uint64_t over;
+	uint64_t due_ns; /* when the oldest reset stream is over; 0: there is none */
 };
 
 struct http *http_new(const struct profile *p, const struct sock_out *out)
@@ -100,6 +105,13 @@ void http_free(struct http *h)
 	HASH_ITER (hh, h->by_id, s, next)
 		stream_drop(h, s);
 	free(h);
+}
+
+/* Nothing is known of it any more, and nothing waited for. */
+static void stream_drop_idle(struct http *h, struct stream *s)
+{
+	if (!s->first && !s->receiving && !s->reset_ns)
+		stream_drop(h, s);
 }
 
 static struct stream *find(const struct http *h, uint64_t id)
@@ -182,22 +194,21 @@ static void give_up_all(struct http *h, struct stream *s, uint64_t ns, const cha
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
-static struct stream *get(struct http *h, const struct sp_rec_http *rec)
+static struct stream *get(struct http *h, uint64_t conn, const struct sp_rec *rec)
 {
-	struct stream *s = find(h, rec->conn);
+	struct stream *s = find(h, conn);
 
 	if (s)
 		return s;
 	if (HASH_COUNT(h->by_id) >= SP_MAX_CONNS) { /* the head is the oldest */
 		h->over++;
-		give_up_all(h, h->by_id, rec->h.ns, "too many requests at once");
+		give_up_all(h, h->by_id, rec->ns, "too many requests at once");
 	}
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	s->id = rec->conn;
-	s->pid = rec->h.pid;
-	s->probe = rec->h.probe;
+	s->id = conn;
+	s->pid = rec->pid;
 	HASH_ADD(hh, h->by_id, id, sizeof(s->id), s);
 	if (!s->hh.tbl) {
 		free(s);
@@ -232,10 +243,12 @@ static bool goes_to(const struct sp_rec_http *rec, const char *path)
 static void request(struct http *h, const struct sp_rec_http *rec)
 {
 	const struct sock_entry *e = entry_of(h, rec->h.probe);
-	struct stream *s = get(h, rec);
+	struct stream *s = get(h, rec->conn, &rec->h);
 
 	if (!s)
 		return;
+	s->pid = rec->h.pid;
+	s->probe = rec->h.probe;
 	in_drop(h, s); /* the end of the one before was lost */
 	s->receiving = true;
 	s->in.num = rec->req;
@@ -337,8 +350,7 @@ static void request_end(struct http *h, const struct sp_rec_http *rec, bool repl
 			say_all(h, s, r, ROLE_REPLY, "first", rec->h.ns, r->code, "");
 	}
 	in_drop(h, s);
-	if (!s->first)
-		stream_drop(h, s);
+	stream_drop_idle(h, s);
 }
 
 /* ---- replies ------------------------------------------------------------------------------ */
@@ -365,8 +377,7 @@ static void reply(struct http *h, const struct sp_rec_http *rec)
 		if (rec->code)
 			s->in.code = rec->code;
 	}
-	if (!s->first && !s->receiving)
-		stream_drop(h, s);
+	stream_drop_idle(h, s);
 }
 
 void http_record(struct http *h, const struct sp_rec_http *rec, bool replies)
@@ -392,21 +403,55 @@ void http_record(struct http *h, const struct sp_rec_http *rec, bool replies)
 
 /* ---- ends --------------------------------------------------------------------------------- */
 
+static void clients_gone(struct http *h, struct stream *s, uint64_t ns)
+{
+	while (s->first) {
+		say_all(h, s, s->first, ROLE_ABORT, "client-gone", ns, 0, "");
+		first_drop(h, s);
+	}
+	stream_drop(h, s);
+}
+
 void http_ended(struct http *h, uint64_t conn, uint64_t ns, bool replies)
 {
 	struct stream *s = find(h, conn);
 
 	if (!s)
 		return;
-	if (!replies) {
+	if (!replies)
 		give_up_all(h, s, ns, "closed, and its reply may have passed unseen");
+	else
+		clients_gone(h, s, ns);
+}
+
+void http_reset(struct http *h, const struct sp_rec_conn *rec)
+{
+	struct stream *s = rec->decode == SP_DEC_HTTP ? get(h, rec->conn, &rec->h) : NULL;
+
+	if (!s || s->reset_ns)
 		return;
+	s->reset_ns = rec->h.ns;
+	if (!h->due_ns)
+		h->due_ns = s->reset_ns + AFTER_RESET_NS;
+}
+
+void http_tick(struct http *h, uint64_t now_ns)
+{
+	struct stream *s, *next;
+
+	if (!h->due_ns || now_ns < h->due_ns)
+		return;
+	h->due_ns = 0;
+	HASH_ITER (hh, h->by_id, s, next) {
+		uint64_t due_ns = s->reset_ns + AFTER_RESET_NS;
+
+		if (!s->reset_ns)
+			continue;
+		if (due_ns <= now_ns)
+			clients_gone(h, s, now_ns);
+		else if (!h->due_ns || due_ns < h->due_ns)
+			h->due_ns = due_ns;
 	}
-	while (s->first) {
-		say_all(h, s, s->first, ROLE_ABORT, "client-gone", ns, 0, "");
-		first_drop(h, s);
-	}
-	stream_drop(h, s);
 }
 
 void http_lost(struct http *h, uint64_t conn, uint64_t ns, const char *note)
@@ -424,8 +469,7 @@ void http_unreadable(struct http *h, uint64_t conn)
 	if (!s)
 		return;
 	in_drop(h, s);
-	if (!s->first)
-		stream_drop(h, s);
+	stream_drop_idle(h, s);
 }
 
 void http_process_gone(struct http *h, uint32_t pid, uint64_t ns)

@@ -18,6 +18,11 @@ void http_record(struct http *h, const struct sp_rec_http *rec, bool replies);
 /* The connection has ended: the clients of unanswered requests have gone. Their replies may have
  * passed unseen where that direction was not decoded. */
 void http_ended(struct http *h, uint64_t conn, uint64_t ns, bool replies);
+/* The same by a reset. A call may have moved the reply before, and be told behind it: the clients
+ * have gone when nothing has come for a while. */
+void http_reset(struct http *h, const struct sp_rec_conn *rec);
+/* All that is older than now has been given. */
+void http_tick(struct http *h, uint64_t now_ns);
 /* What comes on this connection can no longer be followed: note says why. */
 void http_lost(struct http *h, uint64_t conn, uint64_t ns, const char *note);
 /* The body of the request that comes in cannot be read; what follows can. */

@@ -53,6 +53,8 @@ void sockets_free(struct sockets *s)
 
 static void conn_record(struct sockets *s, const struct sp_rec_conn *rec)
 {
+	bool replies = conns_follows(s->conns, rec->conn, SP_DIR_OUT);
+
 	switch (rec->what) {
 	case SP_CONN_LOST:
 	case SP_CONN_UNREADABLE:
@@ -63,8 +65,10 @@ static void conn_record(struct sockets *s, const struct sp_rec_conn *rec)
 		break;
 	case SP_CONN_CLOSED:
 	case SP_CONN_RESET:
-		http_ended(s->http, rec->conn, rec->h.ns,
-			   conns_follows(s->conns, rec->conn, SP_DIR_OUT));
+		if (rec->what == SP_CONN_RESET && replies)
+			http_reset(s->http, rec);
+		else
+			http_ended(s->http, rec->conn, rec->h.ns, replies);
 		break;
 	default:
 		break;
@@ -104,6 +108,7 @@ bool sockets_native(struct sockets *s, const struct sp_event *ev)
 void sockets_tick(struct sockets *s, uint64_t now_ns)
 {
 	confirm_tick(s->confirm, now_ns);
+	http_tick(s->http, now_ns);
 	conns_tick(s->conns, now_ns);
 }
 
