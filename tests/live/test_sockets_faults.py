@@ -196,7 +196,7 @@ class Ends(FaultCase):
         for _ in range(20):
             one, fd = self.opened(target)
             reader = target.ok("bg", "read", "recv", fd, 10, 10)
-            # the thread has nothing to read yet and waits in the call, or comes to it later
+            sp.wait_for(lambda fd=fd: self.waits(target.pid, fd), 10, "the thread to be inside recv")
             target.ok("close", fd)
             two, again = self.opened(target)
             data = data_of(self.truth.metadata())
