@@ -12,13 +12,13 @@ const volatile __u32 sp_hz; /* jiffies of a second */
 /* Where records' connection numbers come from. */
 __u64 sp_conn_ids __attribute__((aligned(64)));
 
-#define SP_FEED        8    /* bytes looked at one by one in one go */
-#define SP_WORDS       4    /* and eight at a time */
-#define SP_BLOCK       512  /* bytes of payload looked at in one go */
-#define SP_BLOCKS      128  /* scratch blocks */
-#define SP_SLOT_TRIES  8    /* blocks tried before giving up */
-#define SP_SAVED_CALLS 8192 /* threads inside a call, between ENTRY and RET */
-#define SP_ENDED       4096 /* ended connections that wait for their removal */
+#define SP_FEED        8            /* bytes looked at one by one in one go */
+#define SP_WORDS       4            /* and eight at a time */
+#define SP_BLOCK       512          /* bytes of payload looked at in one go */
+#define SP_BLOCKS      128          /* scratch blocks */
+#define SP_SLOT_TRIES  8            /* blocks tried before giving up */
+#define SP_SAVED_CALLS 8192         /* threads inside a call, between ENTRY and RET */
+#define SP_ENDED       SP_MAX_CONNS /* ended connections that wait for their removal: all may */
 #define SP_ENDED_NS    2000000000ull
 #define SP_IDLE_NS     1000000000ull /* silence after which a message is believed to begin */
 #define SP_TRIALS      8             /* reads in a row that vouch for a boundary */

@@ -376,6 +376,25 @@ static void test_client_gone(void **state)
 	rig_none(r);
 }
 
+/* The profile may ask for arrivals only. */
+static void test_events_wanted(void **state)
+{
+	struct rig *r = *state;
+	struct sp_event ev;
+
+	r->entries.entry[S_HTTP].events = SOCK_TELLS_ARRIVE;
+	head(r, CONN, 1, "POST /generate");
+	number(r, CONN, 1, SOCK_KEY_ROOM, NONE, 101);
+	is(r, 30, CONN, 1, SP_HTTP_REQUEST_END, 0);
+	ev = told(r, ROLE_ARRIVE, "", "101");
+	assert_int_equal(ev.flags, 0); /* nobody will tell of its answer */
+	is(r, 40, CONN, 1, SP_HTTP_REPLY, 200);
+	rig_none(r);
+	conn_is(r, 50, CONN, S_HTTP, SP_CONN_CLOSED, 0, 0);
+	told(r, ROLE_PEER, "untracked", "101");
+	rig_none(r);
+}
+
 static void test_half_closed_client_is_answered(void **state)
 {
 	struct rig *r = *state;
@@ -770,6 +789,7 @@ int main(void)
 		T(test_reply_during_the_next),
 		T(test_early_reply),
 		T(test_client_gone),
+		T(test_events_wanted),
 		T(test_half_closed_client_is_answered),
 		T(test_reset),
 		T(test_reset_before_the_reply_is_told),

@@ -214,6 +214,7 @@ static void http(void **state)
 		must(HEAD SOCKETS HTTP
 		     "        keys: {rid: rid, room: abcdefghijklmnopqrstuvwxyz01234}\n"
 		     "        abort: /v1/abort\n"
+		     "        events: [client-gone, arrive]\n"
 		     "      - {name: i, process: parent, when: {listen: 1-65535}, decode: http,\n"
 		     "         keys: {room: room, host: \"the host\"}}\n",
 		     &pf);
@@ -227,6 +228,8 @@ static void http(void **state)
 	assert_true(key_is(&e[0], SOCK_KEY_HOST, ""));
 	assert_true(key_is(&e[0], SOCK_KEY_RID, "rid"));
 	assert_string_equal(e[0].abort_path, "/v1/abort");
+	assert_int_equal(e[0].events, SOCK_TELLS_ARRIVE | SOCK_TELLS_GONE);
+	assert_int_equal(e[1].events, SOCK_TELLS_ARRIVE | SOCK_TELLS_REPLY | SOCK_TELLS_GONE);
 	assert_int_equal(e[0].process.is, SOCK_IS_PARENT);
 	assert_int_equal(e[0].same_as, -1);
 	assert_false(pr->is_frames);

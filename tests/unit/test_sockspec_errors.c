@@ -71,7 +71,7 @@ static const struct {
 	{HEAD SOCKETS "      - {process: self}\n", "24:9", "the entry has no \"name\""},
 	{NAMED "        key: {}\n", "25:9", "did you mean \"keys\"?"},
 	{NAMED "        symbol: f\n", "25:9",
-	 "use name, process, when, decode, direction, same_as, wins, messages, keys or abort"},
+	 "use name, process, when, decode, direction, same_as, wins, messages, keys, abort or events"},
 	{HEAD SOCKETS "      - {name: a b}\n", "24:16", "letters"},
 	{HEAD SOCKETS "      - {name: p}\n", "24:16", "\"p\" is already the name of a probe"},
 	{WEB KEYS "      - {name: h}\n", "29:16", "already the name of an entry above"},
@@ -135,7 +135,12 @@ static const struct {
 	{ZM "        messages:\n          - {frames: [a, "
 	    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx]}\n",
 	 "29:26", "longer than the 64 bytes"},
+	{ZM "        events: [arrive]\n", "28:9", "events is for decode: http: remove it"},
 	/* http */
+	{WEB KEYS "        events: arrive\n", "29:17", "events must be a list"},
+	{WEB KEYS "        events: [reply]\n", "29:17", "events lacks arrive"},
+	{WEB KEYS "        events: [arrive, arrive]\n", "29:26", "arrive a second time"},
+	{WEB KEYS "        events: [arrive, replies]\n", "29:26", "use arrive, reply or client-gone"},
 	{WEB, "24:9", "an entry with decode: http has no \"keys\""},
 	{WEB KEYS "        messages: []\n", "29:9", "messages is for decode: zmtp: remove it"},
 	{WEB KEYS "        direction: in\n", "29:9", "direction is for decode: zmtp: remove it"},

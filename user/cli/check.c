@@ -286,6 +286,8 @@ static void print_http(const struct sock_entry *e)
 			printf("%s %s = %.*s", i ? "," : "", names[i], key->len, key->name);
 	}
 	printf("\n");
+	printf("      events     arrive%s%s\n", e->events & SOCK_TELLS_REPLY ? ", reply" : "",
+	       e->events & SOCK_TELLS_GONE ? ", client-gone" : "");
 	if (e->abort_path)
 		printf("      abort      a request to %s with a rid\n", e->abort_path);
 }

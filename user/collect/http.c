@@ -124,6 +124,24 @@ static struct stream *find(const struct http *h, uint64_t id)
 
 /* ---- events ------------------------------------------------------------------------------- */
 
+static const struct sock_entry *entry_of(const struct http *h, uint16_t probe)
+{
+	int at;
+
+	if (!h->p->sockets || probe >= h->p->nprobes)
+		return NULL;
+	at = h->p->probes[probe].socket;
+	return at >= 0 && at < h->p->sockets->nentries ? &h->p->sockets->entry[at] : NULL;
+}
+
+/* Does the profile want this of requests? */
+static bool tells(const struct http *h, const struct stream *s, unsigned what)
+{
+	const struct sock_entry *e = entry_of(h, s->probe);
+
+	return !e || !e->events || e->events & what;
+}
+
 /* A number that no other request has. */
 static uint64_t request_id(const struct stream *s, uint32_t num)
 {
@@ -136,6 +154,12 @@ static void say(const struct http *h, const struct stream *s, uint32_t num,
 {
 	struct sp_event ev;
 
+	if (role == ROLE_REPLY && !tells(h, s, SOCK_TELLS_REPLY))
+		return;
+	if (role == ROLE_ABORT && kind[0] && !tells(h, s, SOCK_TELLS_GONE)) {
+		role = ROLE_PEER;
+		kind = "untracked";
+	}
 	sp_event_init(&ev);
 	ev.ns = ns;
 	ev.pid = s->pid;
@@ -169,7 +193,7 @@ static void arrive(const struct http *h, const struct stream *s, uint32_t num,
 	ev.probe = (int16_t)s->probe;
 	ev.role = ROLE_ARRIVE;
 	ev.op = request_id(s, num);
-	ev.flags = tracked ? EV_TRACKED : 0;
+	ev.flags = tracked && tells(h, s, SOCK_TELLS_REPLY) ? EV_TRACKED : 0;
 	if (r->host[0] && profile_host_is_fake(h->p, r->host))
 		ev.flags |= EV_FAKE;
 	snprintf(ev.room, sizeof(ev.room), "%s", r->room);
@@ -215,16 +239,6 @@ static struct stream *get(struct http *h, uint64_t conn, const struct sp_rec *re
 		return NULL;
 	}
 	return s;
-}
-
-static const struct sock_entry *entry_of(const struct http *h, uint16_t probe)
-{
-	int at;
-
-	if (!h->p->sockets || probe >= h->p->nprobes)
-		return NULL;
-	at = h->p->probes[probe].socket;
-	return at >= 0 && at < h->p->sockets->nentries ? &h->p->sockets->entry[at] : NULL;
 }
 
 /* text: "POST /abort_request" */

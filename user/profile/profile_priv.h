@@ -66,6 +66,14 @@ void match_clear(struct evt_match *m);
 void profile_clear(struct profile *p);
 void probe_clear(struct profile_probe *p);
 
+/* ---- `sockets:` with decode: http (sockhttp.c) --------------------------------------------- */
+
+/* One of the words (NULL-terminated): its index. */
+int sock_word(const struct reader *r, const struct ynode *n, const char *what,
+	      const char *const words[], unsigned *out);
+int sockhttp_read(const struct reader *r, const struct ynode *map, struct sock_entry *e,
+		  struct profile_probe *probe);
+
 /* ---- `sockets:`, the probe that an entry is besides (sockprobe.c) ------------------------------
  */
 /* One more probe at the end of the profile's, without a meaning yet; NULL: no memory. */

@@ -31,12 +31,18 @@ enum sock_wins { SOCK_WINS_ITSELF = 0, SOCK_WINS_PROBE, SOCK_WINS_SOCKET };
 /* What a wanted key of an HTTP request's body is. Index into sp_sock_rule.key. */
 enum sock_key { SOCK_KEY_ROOM = 0, SOCK_KEY_HOST, SOCK_KEY_RID, SOCK_NKEYS };
 
+/* What is told of HTTP requests. */
+#define SOCK_TELLS_ARRIVE 1
+#define SOCK_TELLS_REPLY  2
+#define SOCK_TELLS_GONE   4
+
 struct sock_entry {
 	struct sock_process process;
 	struct sp_sock_rule rule; /* for the kernel; rule.probe is its index among the probes */
 	int probe;                /* the same */
 	int same_as;              /* index of the uprobe that sees the same messages; -1: none */
 	enum sock_wins wins; /* with same_as: which source's event counts; the other confirms */
+	unsigned events;     /* HTTP: SOCK_TELLS_* */
 	char *abort_path; /* HTTP: a request there with a rid and no room aborts that rid; NULL */
 };
 

@@ -7,26 +7,6 @@
 
 #include "profile/profile_priv.h"
 
-/* An HTTP record holds method and path; this much is left beside the longest method. */
-#define PATH_MAX_LEN (SP_HTTP_TEXT - sizeof("OPTIONS"))
-
-/* One of the words: its index. */
-static int read_word(const struct reader *r, const struct ynode *n, const char *what,
-		     const char *const words[], unsigned *out)
-{
-	const char *text;
-	char hint[120];
-	int rc = read_text(r, n, what, &text);
-
-	if (rc)
-		return rc;
-	for (*out = 0; words[*out]; (*out)++)
-		if (!strcmp(words[*out], text))
-			return 0;
-	suggest(text, words, hint, sizeof(hint));
-	return bad_at(r, n->mark, "%s: \"%.32s\" is unknown: %s", what, text, hint);
-}
-
 /* ---- process: ----------------------------------------------------------------------------------
  */
 
@@ -38,7 +18,7 @@ static int add_relation(const struct reader *r, const struct ynode *n, const cha
 	static const unsigned bits[] = {SOCK_IS_SELF, SOCK_IS_PARENT, SOCK_IS_ANCESTOR,
 					SOCK_IS_SIBLING};
 	unsigned which = 0;
-	int rc = read_word(r, n, what, relations, &which);
+	int rc = sock_word(r, n, what, relations, &which);
 
 	if (rc)
 		return rc;
@@ -86,7 +66,7 @@ static int read_process(const struct reader *r, const struct ynode *n, struct so
 		rc = read_glob(r, v, "cmdline", &out->cmdline);
 	v = ynode_get(n, "exe");
 	if (!rc && v)
-		rc = read_word(r, v, "exe", exes, &exe);
+		rc = sock_word(r, v, "exe", exes, &exe);
 	out->same_exe = exe == 0;
 	v = ynode_get(n, "listens");
 	if (!rc && v)
@@ -153,7 +133,7 @@ static int read_when(const struct reader *r, const struct ynode *map, struct sp_
 			    "when: empty: say which sockets by bytes, listen or peer");
 	n = ynode_get(map, "bytes");
 	if (!rc && n) {
-		rc = read_word(r, n, "bytes", protocols, &bytes);
+		rc = sock_word(r, n, "bytes", protocols, &bytes);
 		if (!rc && decoders[bytes] != rule->decode)
 			rc = bad_at(r, n->mark,
 				    "bytes: %s and decode: %s: what begins so cannot be decoded so",
@@ -180,7 +160,7 @@ static int read_direction(const struct reader *r, const struct ynode *map,
 				       1 << SP_DIR_IN | 1 << SP_DIR_OUT};
 	const struct ynode *n = ynode_get(map, "direction");
 	unsigned which = 0;
-	int rc = n ? read_word(r, n, "direction", words, &which) : 0;
+	int rc = n ? sock_word(r, n, "direction", words, &which) : 0;
 
 	rule->dirs = rc ? 0 : dirs[which];
 	return rc;
@@ -213,7 +193,7 @@ static int read_same_as(const struct reader *r, const struct ynode *map, struct 
 			      text);
 	rc = sockprobe_same(r, n, probe, &p->probes[e->same_as]);
 	if (!rc && wins)
-		rc = read_word(r, wins, "wins", winners, &who);
+		rc = sock_word(r, wins, "wins", winners, &who);
 	e->wins = who ? SOCK_WINS_SOCKET : SOCK_WINS_PROBE;
 	return rc;
 }
@@ -246,98 +226,6 @@ static int read_zmtp(const struct reader *r, const struct ynode *map, struct soc
 	return read_messages(r, messages, probe);
 }
 
-/* ---- decode: http ------------------------------------------------------------------------------
- */
-
-static int read_http_key(const struct reader *r, const struct ynode *n, const char *what,
-			 struct sp_http_key *out)
-{
-	const char *text;
-	size_t len;
-	int rc = read_text(r, n, what, &text);
-
-	if (rc)
-		return rc;
-	len = strlen(text);
-	if (!len || len > SP_HTTP_KEY_LEN)
-		return bad_at(r, n->mark, "%s: a key has 1 to %d bytes", what, SP_HTTP_KEY_LEN);
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)text[i] < ' ' || text[i] == '"' || text[i] == '\\')
-			return bad_at(r, n->mark,
-				      "%s: a key is compared as its bytes stand in the body: it "
-				      "cannot hold a quote, a backslash or a control character",
-				      what);
-	out->len = (uint8_t)len;
-	memcpy(out->name, text, len);
-	return 0;
-}
-
-static int read_http_keys(const struct reader *r, const struct ynode *map,
-			  struct sp_sock_rule *rule)
-{
-	static const char *const keys[] = {
-		[SOCK_KEY_ROOM] = "room", [SOCK_KEY_HOST] = "host", [SOCK_KEY_RID] = "rid", NULL};
-	struct ynode *room;
-	int rc = need_map(r, map, "keys");
-
-	if (!rc)
-		rc = read_keys(r, map, "keys", keys);
-	if (!rc)
-		rc = need_key(r, map, "keys", "room", &room);
-	for (int i = 0; !rc && i < SOCK_NKEYS; i++) {
-		const struct ynode *n = ynode_get(map, keys[i]);
-		struct sp_http_key *key = &rule->key[i];
-
-		if (!n)
-			continue;
-		rc = read_http_key(r, n, keys[i], key);
-		for (int k = 0; !rc && k < i; k++)
-			if (rule->key[k].len == key->len &&
-			    !memcmp(rule->key[k].name, key->name, key->len))
-				rc = bad_at(r, n->mark,
-					    "%s and %s are both \"%s\": each is a key "
-					    "of its own",
-					    keys[k], keys[i], n->text);
-	}
-	rule->nkeys = SOCK_NKEYS;
-	return rc;
-}
-
-static int read_abort(const struct reader *r, const struct ynode *n, struct sock_entry *e)
-{
-	const char *text;
-	int rc = read_text(r, n, "abort", &text);
-
-	if (rc)
-		return rc;
-	if (text[0] != '/' || text[strcspn(text, "?# \t")] || strlen(text) > PATH_MAX_LEN)
-		return bad_at(r, n->mark,
-			      "abort must be a path of at most %zu bytes, without a query: for "
-			      "example /abort_request",
-			      PATH_MAX_LEN);
-	if (!e->rule.key[SOCK_KEY_RID].len)
-		return bad_at(r, n->mark,
-			      "abort needs the key that says which request: give keys.rid");
-	return read_copy(r, n, "abort", &e->abort_path);
-}
-
-static int read_http(const struct reader *r, const struct ynode *map, struct sock_entry *e,
-		     struct profile_probe *probe)
-{
-	struct ynode *n;
-	int rc = need_key(r, map, "an entry with decode: http", "keys", &n);
-
-	(void)probe; /* its records are not hits: nothing to compile */
-	if (!rc)
-		rc = read_http_keys(r, n, &e->rule);
-	n = ynode_get(map, "abort");
-	if (!rc && n)
-		rc = read_abort(r, n, e);
-	/* requests come in, replies go out */
-	e->rule.dirs = 1 << SP_DIR_IN | 1 << SP_DIR_OUT;
-	return rc;
-}
-
 /* ---- the section -------------------------------------------------------------------------------
  */
 
@@ -346,7 +234,7 @@ static int refuse_foreign(const struct reader *r, const struct ynode *map, unsig
 {
 	static const char *const only[][5] = {
 		{"direction", "same_as", "wins", "messages", NULL},
-		{"keys", "abort", NULL},
+		{"keys", "abort", "events", NULL},
 	};
 
 	for (const char *const *key = only[!protocol]; *key; key++)
@@ -398,9 +286,9 @@ static int add_probe(const struct reader *r, const struct ynode *map, struct soc
 
 static int read_entry(const struct reader *r, const struct ynode *map, struct sock_entry *e)
 {
-	static const char *const keys[] = {"name",      "process", "when", "decode",
-					   "direction", "same_as", "wins", "messages",
-					   "keys",      "abort",   NULL};
+	static const char *const keys[] = {"name",      "process", "when",   "decode",
+					   "direction", "same_as", "wins",   "messages",
+					   "keys",      "abort",   "events", NULL};
 	struct profile_probe *probe = NULL;
 	unsigned protocol = 0;
 	struct ynode *n;
@@ -418,7 +306,7 @@ static int read_entry(const struct reader *r, const struct ynode *map, struct so
 	if (!rc)
 		rc = need_key(r, map, "the entry", "decode", &n);
 	if (!rc)
-		rc = read_word(r, n, "decode", protocols, &protocol);
+		rc = sock_word(r, n, "decode", protocols, &protocol);
 	if (!rc)
 		rc = refuse_foreign(r, map, protocol);
 	if (!rc)
@@ -429,7 +317,7 @@ static int read_entry(const struct reader *r, const struct ynode *map, struct so
 	rc = read_when(r, n, &e->rule);
 	if (rc)
 		return rc;
-	return protocol ? read_http(r, map, e, probe) : read_zmtp(r, map, e, probe);
+	return protocol ? sockhttp_read(r, map, e, probe) : read_zmtp(r, map, e, probe);
 }
 
 int read_sockets(const struct reader *r, const struct ynode *list)
