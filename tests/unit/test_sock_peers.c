@@ -194,6 +194,69 @@ static void test_dim(void **state)
 	rig_free(r);
 }
 
+static void stream(struct rig *r, double t, const char *kind, const char *peer)
+{
+	struct sp_event ev = event(r, t, ROLE_PEER, 0, "");
+
+	strcpy(ev.kind, kind);
+	strcpy(ev.peer, peer);
+	feed(r, &ev);
+}
+
+/* Several streams that cannot be read: the end of one does not clear the others. One that ended
+ * while a room waited may have carried its announcement. */
+static void test_dim_several(void **state)
+{
+	struct rig *r = only_sockets();
+	char peer[32];
+
+	(void)state;
+	stream(r, 1, "lost", "10.0.0.1:1");
+	stream(r, 2, "unreadable", "10.0.0.2:2");
+	stream(r, 3, "closed", "10.0.0.2:2");
+	arrives(r, 4, "7001", "");
+	to(r, 350);
+	expect_doubt(r, "7001", 1, CAUSE_DECODE_ABSENT);
+	arrives(r, 351, "7002", "");
+	stream(r, 352, "reset", "10.0.0.1:1");
+	arrives(r, 353, "7003", "");
+	to(r, 700);
+	expect_doubt(r, "7002", 1, CAUSE_DECODE_ABSENT);
+	expect_stuck(r, "7003", 683, CAUSE_DECODE_ABSENT, CONF_LIKELY, 0);
+	/* more than are known by name: doubt for good */
+	for (int i = 0; i < 20; i++) {
+		snprintf(peer, sizeof(peer), "10.0.0.3:%d", i);
+		stream(r, 701, "lost", peer);
+	}
+	for (int i = 0; i < 20; i++) {
+		snprintf(peer, sizeof(peer), "10.0.0.3:%d", i);
+		stream(r, 702, "closed", peer);
+	}
+	arrives(r, 703, "7004", "");
+	to(r, 1100);
+	expect_doubt(r, "7004", 1, CAUSE_DECODE_ABSENT);
+	rig_free(r);
+}
+
+/* Connections that nobody follows: what is announced there is not heard, now or later. */
+static void test_unfollowed(void **state)
+{
+	struct rig *r = only_sockets();
+	struct sp_event ev;
+
+	(void)state;
+	arrives(r, 0, "7001", "");
+	ev = event(r, 1, ROLE_LOSS, 0, "");
+	strcpy(ev.kind, SP_LOSS_CONNECTIONS);
+	ev.code = 3;
+	feed(r, &ev);
+	arrives(r, 2, "7002", "");
+	to(r, 400);
+	expect_doubt(r, "7001", 1, CAUSE_DECODE_ABSENT);
+	expect_doubt(r, "7002", 1, CAUSE_DECODE_ABSENT);
+	rig_free(r);
+}
+
 /* ---- one front, several processes ---------------------------------------------------------- */
 
 #define RANKS 3
@@ -429,6 +492,8 @@ int main(void)
 		cmocka_unit_test(test_unread),
 		cmocka_unit_test(test_unread_taken),
 		cmocka_unit_test(test_dim),
+		cmocka_unit_test(test_dim_several),
+		cmocka_unit_test(test_unfollowed),
 		cmocka_unit_test(test_room_of_each_rank),
 		cmocka_unit_test(test_chosen),
 		cmocka_unit_test(test_not_chosen_untracked),

@@ -325,6 +325,45 @@ static void test_short_records(void **state)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void loss_of(void *ctx, const struct sp_event *ev)
+{
+	struct sp_event *last = ctx;
+
+	if (ev->role == ROLE_LOSS)
+		*last = *ev;
+}
+
+/* Each counter of the kernel side that means something went unseen is told, its kind whole. */
+static void test_counters_are_told(void **state)
+{
+	static const struct {
+		enum sp_counter counter;
+		const char *kind;
+	} row[] = {{SP_C_RING_FULL, "ring-full"},
+		   {SP_C_SAVE_FULL, "entry-map-full"},
+		   {SP_C_POLL_FULL, "poll-map-full"},
+		   {SP_C_FRAME_FULL, "frame-map-full"},
+		   {SP_C_CONN_FULL, SP_LOSS_CONNECTIONS}};
+	struct rig *r = *state;
+	uint64_t now[SP_C_MAX] = {0};
+	struct sp_event last;
+	struct collect_ops counted = {.event = loss_of};
+	struct collect *c;
+	struct sp_err err;
+
+	assert_int_equal(collect_open(&r->pf->profiles[0], -1, false, &counted, &last, &c, &err),
+			 0);
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		memset(&last, 0, sizeof(last));
+		now[row[i].counter] += i + 1;
+		collect_counters(c, now, 10 * (i + 1));
+		collect_release(c, 10 * (i + 1));
+		assert_string_equal(last.kind, row[i].kind);
+		assert_int_equal(last.code, i + 1);
+	}
+	collect_close(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +373,7 @@ int main(void)
 		T(test_http),
 		T(test_front_ends),
 		T(test_short_records),
+		T(test_counters_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -181,10 +181,9 @@ void collect_counters(struct collect *c, const uint64_t now[SP_C_MAX], uint64_t 
 		enum sp_counter counter;
 		const char *cause;
 	} causes[] = {
-		{SP_C_RING_FULL, "ring-full"},
-		{SP_C_SAVE_FULL, "entry-map-full"},
-		{SP_C_POLL_FULL, "poll-map-full"},
-		{SP_C_FRAME_FULL, "frame-map-full"},
+		{SP_C_RING_FULL, "ring-full"},         {SP_C_SAVE_FULL, "entry-map-full"},
+		{SP_C_POLL_FULL, "poll-map-full"},     {SP_C_FRAME_FULL, "frame-map-full"},
+		{SP_C_CONN_FULL, SP_LOSS_CONNECTIONS},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(causes); i++) {

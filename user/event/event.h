@@ -73,6 +73,9 @@ enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
 #define HELD_NO_ENTRY (-1)      /* the table has none */
 #define HELD_UNKNOWN  INT64_MIN /* no table was read */
 
+/* loss: its kind when connections are not followed for want of room */
+#define SP_LOSS_CONNECTIONS "conn-map-full"
+
 #define SP_ROOM_MAX 64
 /*
  * What sockets show (op: the request, the same number in all that is told of it):

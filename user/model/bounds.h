@@ -44,5 +44,7 @@
 #define MAX_POSTERS 256u
 /* Other processes (ranks of one server) that are asked about a room. */
 #define MAX_RANKS 64
+/* Streams of a process that cannot be read, by peer. */
+#define MAX_DIM 8
 
 #endif

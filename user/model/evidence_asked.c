@@ -69,12 +69,11 @@ static void say_peers(struct scene *s)
 		    l->peers[i].agent->key.id);
 		return;
 	}
-	if (l->stage == STAGE_BOOTSTRAP && proc_blind(s->m, p) &&
-	    (p->dim || p->dim_ns >= l->opened_ns))
+	if (l->stage == STAGE_BOOTSTRAP && proc_blind(s->m, p) && proc_dim(p, l->opened_ns))
 		say(s, true,
 		    "the stream of %s could not be read from its start to now: an announcement "
 		    "may have gone by in it",
-		    p->dim_peer[0] ? p->dim_peer : "a peer");
+		    p->dim_last[0] ? p->dim_last : "a peer");
 }
 
 void evidence_asked(struct scene *s)

@@ -86,8 +86,10 @@ struct proc {
 	uint8_t view;              /* enum view_state */
 	bool halted;               /* it is stopped: nothing in it can move */
 	bool blind;                /* no probe in it shows operations */
-	bool dim;                  /* that of dim_peer still is */
-	char dim_peer[64];
+	bool dim_more;             /* more are than are known by name: for good */
+	uint8_t ndim;              /* those that still are */
+	char dim_peer[MAX_DIM][64];
+	char dim_last[64]; /* whose was the latest */
 	bool proved;       /* the view has shown a life that native events had opened */
 	bool native;       /* there are native events of rooms */
 	bool boot_missing; /* the view says that the bootstrap thread is not there */
@@ -384,6 +386,10 @@ int life_announce(struct model *m, struct life *l, struct agent *a, const struct
 bool life_accepts(const struct life *l, const struct agent *a);
 bool life_quorum(const struct life *l);
 void peer_event(struct model *m, const struct sp_event *ev);
+/* Connections are not followed for want of room: nobody knows whose. */
+void peer_unfollowed(struct model *m);
+/* Was, or is, a stream of a peer not readable since then? */
+bool proc_dim(const struct proc *p, uint64_t since_ns);
 
 /* optab.c: operations by (pid, handle). A hash handle of uthash is 56 bytes, a third of an
  * operation, and rooms have several: hence a table of its own. */

@@ -231,14 +231,55 @@ static struct agent *agent_find(struct model *m, const struct sp_event *ev)
 	return a;
 }
 
+/* ---- streams that are not read to the end -------------------------------------------------- */
+
+static void dim_begins(struct proc *p, const char *peer)
+{
+	for (int i = 0; i < p->ndim; i++)
+		if (!strcmp(p->dim_peer[i], peer))
+			return;
+	if (p->ndim == MAX_DIM || !peer[0]) {
+		p->dim_more = true;
+		return;
+	}
+	snprintf(p->dim_peer[p->ndim++], sizeof(p->dim_peer[0]), "%s", peer);
+}
+
+static bool dim_ends(struct proc *p, const char *peer)
+{
+	for (int i = 0; i < p->ndim; i++) {
+		if (strcmp(p->dim_peer[i], peer) != 0)
+			continue;
+		memmove(p->dim_peer[i], p->dim_peer[--p->ndim], sizeof(p->dim_peer[0]));
+		return true;
+	}
+	return false;
+}
+
 /* What passed, or passes, in this stream is not known to the end. */
 static void note_dim(struct model *m, struct proc *p, const struct sp_event *ev, bool still)
 {
 	p->dim_ns = m->now;
-	if (still || !p->dim || !strcmp(p->dim_peer, ev->peer)) {
-		p->dim = still;
-		snprintf(p->dim_peer, sizeof(p->dim_peer), "%s", ev->peer);
+	if (still)
+		dim_begins(p, ev->peer);
+	else
+		dim_ends(p, ev->peer);
+	if (still || !proc_dim(p, UINT64_MAX))
+		snprintf(p->dim_last, sizeof(p->dim_last), "%s", ev->peer);
+}
+
+void peer_unfollowed(struct model *m)
+{
+	for (struct proc *p = m->procs; p; p = p->hh.next) {
+		p->dim_ns = m->now;
+		p->dim_more = true;
+		p->dim_last[0] = '\0';
 	}
+}
+
+bool proc_dim(const struct proc *p, uint64_t since_ns)
+{
+	return p->ndim || p->dim_more || p->dim_ns >= since_ns;
 }
 
 static bool is_kind(const struct sp_event *ev, const char *a, const char *b)
@@ -257,8 +298,8 @@ void peer_event(struct model *m, const struct sp_event *ev)
 		return;
 	if (dim || !strcmp(ev->kind, "trusted"))
 		note_dim(m, p, ev, dim);
-	if (ended && p->dim && !strcmp(p->dim_peer, ev->peer))
-		p->dim = false;
+	if (ended && dim_ends(p, ev->peer))
+		p->dim_ns = m->now;
 	if (ended && !ev->agent[0] && ev->peer[0])
 		address_ended(m, p, ev);
 	if (!a)
