@@ -46,9 +46,21 @@ def slow(truth, c):
     c.send(data[pause:])
 
 
+def unread(c):
+    """Bytes that the peer has not taken yet: the receive queue of its end (/proc/net/tcp)."""
+    mine, theirs = (f":{name[1]:04X}" for name in (c.sock.getsockname(), c.sock.getpeername()))
+    with open("/proc/net/tcp", encoding="ascii") as f:
+        for line in f:
+            words = line.split()
+            if words[1].endswith(theirs) and words[2].endswith(mine):
+                return int(words[4].rpartition(":")[2], 16)
+    return 0
+
+
 def fakes(truth, c):
     """A frame of nothing but false messages, which waits where one of them begins: for more than a second when
-    the frame ends within another, for less when it ends with one."""
+    the frame ends within another, for less when it ends with one. The next message comes when this one has been
+    read: together they might be whole messages from one end to the other, and nobody could tell."""
     rnd = truth.random
     one = truth.fake_size()
     whole = rnd.random() < 0.5
@@ -58,7 +70,8 @@ def fakes(truth, c):
     c.send(data[:cut])
     stop.wait(rnd.random() * 0.5 if whole else 1.05 * (rnd.random() < 0.5))
     c.send(data[cut:])
-    stop.wait(rnd.random() * 0.02)
+    while unread(c):
+        stop.wait(0.002)
 
 
 def run(kind, port, truth):
