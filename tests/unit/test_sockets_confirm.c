@@ -65,6 +65,40 @@ static void test_confirmed(void **state)
 	assert_int_equal(rig_stats(r).unread, 0);
 }
 
+/* The call that takes the first message may have begun before the attach: the probe shows nothing
+ * of it, and that says nothing of the server. */
+static void test_first_of_process(void **state)
+{
+	struct rig *r = *state;
+
+	by_socket(r, SEC, "77");
+	by_probe(r, SEC + 5, "88"); /* another connection's: it proves the probe */
+	sockets_tick(r->s, 3 * SEC);
+	socket_told(r, 3 * SEC, "77");
+	by_socket(r, 4 * SEC, "99"); /* and now it would show it */
+	sockets_tick(r->s, 6 * SEC);
+	rig_expect(r, ROLE_PEER, "unread");
+	rig_none(r);
+}
+
+/* What is taken shows that what came before it on the connection has been. */
+static void test_taken_in_order(void **state)
+{
+	struct rig *r = *state;
+
+	by_probe(r, SEC, "11");
+	by_socket(r, 2 * SEC, "77");
+	sockets_tick(r->s, 4 * SEC);
+	rig_expect(r, ROLE_PEER, "unread");
+	by_socket(r, 5 * SEC, "78");
+	by_socket(r, 5 * SEC + 1, "79");
+	assert_true(by_probe(r, 5 * SEC + 2, "79"));
+	socket_told(r, 5 * SEC + 2, "77");
+	socket_told(r, 5 * SEC + 2, "78");
+	rig_none(r);
+	assert_false(by_probe(r, 5 * SEC + 3, "78")); /* told */
+}
+
 /* Sent messages pass the uprobe first. */
 static void test_native_first(void **state)
 {
@@ -513,6 +547,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_confirmed),
+		T(test_first_of_process),
+		T(test_taken_in_order),
 		T(test_native_first),
 		T(test_what_is_equal),
 		T(test_other_probes),

@@ -42,6 +42,7 @@ struct item {
 	struct sp_event ev;
 	uint64_t conn, since_ns;
 	bool sent;
+	bool first; /* of its process: the call that takes it may have begun before the attach */
 	struct equal *equal;
 	struct item *after;       /* equal, in the same state, younger */
 	struct item *prev, *next; /* in the same state, by age: in the order of the equal, too */
@@ -55,12 +56,14 @@ struct equal {
 	UT_hash_handle hh;
 };
 
-/* A probe that has shown a whole message in a process. */
+/* What is known of a probe in a process. */
 struct shown {
 	struct shown_key {
 		uint32_t pid;
 		int32_t probe;
 	} key;
+	bool whole; /* it has shown a whole message */
+	bool begun; /* a socket has shown one of its messages */
 	UT_hash_handle hh;
 };
 
@@ -240,19 +243,31 @@ static struct shown *shown_find(const struct confirm *c, uint32_t pid, int probe
 	return s;
 }
 
-static void shown_add(struct confirm *c, uint32_t pid, int probe)
+static struct shown *shown_get(struct confirm *c, uint32_t pid, int probe)
 {
-	struct shown *s;
+	struct shown *s = shown_find(c, pid, probe);
 
-	if (shown_find(c, pid, probe))
-		return;
+	if (s)
+		return s;
 	s = calloc(1, sizeof(*s));
 	if (!s)
-		return;
+		return NULL;
 	s->key = (struct shown_key){.pid = pid, .probe = probe};
 	HASH_ADD(hh, c->shown, key, sizeof(s->key), s);
-	if (!s->hh.tbl)
-		free(s);
+	if (s->hh.tbl)
+		return s;
+	free(s);
+	return NULL;
+}
+
+static bool is_first(struct confirm *c, uint32_t pid, int probe)
+{
+	struct shown *s = shown_get(c, pid, probe);
+	bool first = s && !s->begun && !s->whole;
+
+	if (s)
+		s->begun = true;
+	return first;
 }
 
 /* ---- the ends of an item ------------------------------------------------------------------- */
@@ -294,8 +309,10 @@ static void tell_unread(struct confirm *c, const struct item *it, uint64_t now_n
 /* The probe does not confirm it: by its time, or (given up) for lack of room. */
 static void unconfirmed(struct confirm *c, struct item *it, uint64_t now_ns, bool given_up)
 {
+	const struct shown *s = shown_find(c, it->ev.pid, it->equal->key.probe);
+
 	dequeue(c, it, IS_WAITING);
-	if (!given_up && !it->sent && shown_find(c, it->ev.pid, it->equal->key.probe)) {
+	if (!given_up && !it->sent && !it->first && s && s->whole) {
 		tell_unread(c, it, now_ns);
 		keep(c, it, IS_UNREAD, now_ns);
 		return;
@@ -326,6 +343,7 @@ void confirm_socket(struct confirm *c, const struct sp_event *ev, uint64_t conn,
 	}
 	it->conn = conn;
 	it->sent = sent;
+	it->first = is_first(c, ev->pid, e->same_as);
 	if (e->wins == SOCK_WINS_SOCKET || !c->out->ops.has_probe ||
 	    !c->out->ops.has_probe(c->out->ops_ctx, ev->pid, e->same_as)) {
 		tell(c, ev, conn, sent);
@@ -376,6 +394,25 @@ static bool native_cut(struct confirm *c, const struct sp_event *cut)
 	return true;
 }
 
+/* Messages of one connection are taken in their order: those before this one have been, though the
+ * probe has shown nothing of them (it came in their middle). */
+static void taken_before(struct confirm *c, const struct item *taken, uint64_t now_ns)
+{
+	static const enum is from[] = {IS_UNREAD, IS_WAITING};
+
+	for (size_t i = 0; i < ARRAY_SIZE(from); i++)
+		for (struct item *it = c->all[from[i]].first, *next; it; it = next) {
+			next = it->next;
+			if (it->equal == taken->equal || it->conn != taken->conn || it->sent ||
+			    it->ev.ns > taken->ev.ns || it->equal->first[from[i]] != it)
+				continue;
+			dequeue(c, it, from[i]);
+			it->ev.ns = now_ns;
+			tell(c, &it->ev, it->conn, it->sent);
+			keep(c, it, IS_TOLD, now_ns);
+		}
+}
+
 /* No socket message was there before it: one may follow. */
 static void native_first(struct confirm *c, const struct sp_event *ev)
 {
@@ -390,6 +427,7 @@ bool confirm_native(struct confirm *c, const struct sp_event *ev)
 	/* what has not been told before what has: so the number of events is right even where the
 	 * probe has missed one of several equal messages */
 	static const enum is from[] = {IS_WAITING, IS_UNREAD, IS_TOLD};
+	struct shown *s;
 	struct equal *q;
 	struct key key;
 
@@ -397,7 +435,9 @@ bool confirm_native(struct confirm *c, const struct sp_event *ev)
 		return true;
 	if (ev->flags & EV_CUT)
 		return native_cut(c, ev);
-	shown_add(c, ev->pid, ev->probe);
+	s = shown_get(c, ev->pid, ev->probe);
+	if (s)
+		s->whole = true;
 	q = equal_of(c, ev, ev->probe, &key);
 	for (size_t i = 0; q && i < ARRAY_SIZE(from); i++) {
 		struct item *it = q->first[from[i]];
@@ -405,8 +445,10 @@ bool confirm_native(struct confirm *c, const struct sp_event *ev)
 		if (!it)
 			continue;
 		c->confirmed++;
-		if (from[i] != IS_TOLD && !it->sent)
+		if (from[i] != IS_TOLD && !it->sent) {
+			taken_before(c, it, ev->ns);
 			c->told(c->ctx, &it->ev, it->conn, ev->ns);
+		}
 		discard(c, it, from[i]);
 		return from[i] != IS_TOLD;
 	}
