@@ -74,7 +74,7 @@ __noinline int sp_io_peek(struct sp_io *io)
 
 static __always_inline __u64 sp_dir_skip(const struct sp_conn *c, const struct sp_dir *d)
 {
-	return c->kind == SP_KIND_HTTP ? sp_http_skip(&d->h) : sp_zmtp_skip(&d->z);
+	return c->kind == SP_KIND_HTTP ? sp_http_skip(&d->h) : sp_zmtp_pass(&d->z);
 }
 
 static __always_inline void sp_dir_skipped(const struct sp_conn *c, struct sp_dir *d, __u64 n)

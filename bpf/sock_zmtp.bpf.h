@@ -197,6 +197,26 @@ __noinline int sp_zmtp_done(struct sp_conn *c, struct sp_dir *d, struct sp_io *i
 	}
 }
 
+/* Nobody wants the bytes of the frame: a first one too long for any head, one of a message whose
+ * first fitted none, one of which only the length counts. */
+static __always_inline bool sp_zmtp_unwanted(const struct sp_zmtp *z)
+{
+	if (!z->index)
+		return z->size > SP_HEAD_LEN;
+	if (z->keep == SP_SEQ_KEEP)
+		return z->index >= 64 || !(z->copy >> (z->index & 63) & 1);
+	return z->keep == SP_SEQ_DROP;
+}
+
+/* How many of the bytes to come need not be looked at; the last of a frame is. */
+static __always_inline __u64 sp_zmtp_pass(const struct sp_zmtp *z)
+{
+	if (z->is == SP_ZMTP_BODY && z->left > 1 && !(z->flags & SP_ZMTP_F_COMMAND) &&
+	    sp_zmtp_unwanted(z))
+		return z->left - 1;
+	return sp_zmtp_skip(z);
+}
+
 /* The block's bytes, up to where a body can be skipped. True: no more bytes are wanted. */
 __noinline int sp_zmtp_feed(struct sp_conn *c, struct sp_dir *d, struct sp_block *b,
 			    struct sp_io *io)
@@ -213,7 +233,7 @@ __noinline int sp_zmtp_feed(struct sp_conn *c, struct sp_dir *d, struct sp_block
 		did = sp_zmtp_byte(&d->z, (__u8)b->data[at & (SP_BLOCK - 1)]);
 		if (did && sp_zmtp_done(c, d, io, did))
 			return 1;
-		if (sp_zmtp_skip(&d->z))
+		if (sp_zmtp_pass(&d->z))
 			break;
 	}
 	return 0;
