@@ -109,6 +109,8 @@ enum sp_conn_why {
 	SP_WHY_ENCODED, /* HTTP: the body is compressed */
 	SP_WHY_UPGRADE, /* HTTP: 101, or CONNECT */
 	SP_WHY_LONG,    /* a header or chunk line longer than is followed */
+	SP_WHY_BEFORE,  /* it began before the watch, and is not believed yet (LOST) */
+	SP_WHY_NOTHING, /* nothing of interest is spoken there after all (TRUST) */
 	SP_WHY_MAX,
 };
 struct sp_rec_conn {

@@ -4,7 +4,8 @@
 
 #include "collect/conns.h"
 
-#define ADDR "10.0.0.7:5555"
+#define NO_RULE 0xff
+#define ADDR    "10.0.0.7:5555"
 
 /* A message of the socket that no uprobe confirms: it goes on at once. */
 static void announce(struct rig *r, uint64_t ns, uint64_t conn, const char *room, const char *agent,
@@ -308,6 +309,46 @@ static void test_trust(void **state)
 	assert_int_equal(rig_stats(r).untrusted, 1);
 }
 
+/* Of a connection of which it is not known what it speaks. */
+static void stream(struct rig *r, const char *kind, const char *addr)
+{
+	struct sp_event ev = rig_expect(r, ROLE_PEER, kind);
+
+	assert_string_equal(ev.peer, addr);
+	assert_int_equal(ev.pid, PID);
+	assert_int_equal(ev.probe, -1);
+}
+
+/* Older than the watch: bytes pass that nobody can read yet. Doubt, until it is believed, turns out
+ * to be something else, or ends. */
+static void test_begun_before(void **state)
+{
+	struct rig *r = *state;
+	struct sp_rec_conn rec;
+
+	for (uint64_t i = 1; i < 5; i++) {
+		rec = conn_rec(5, PID, i, NO_RULE, SP_CONN_LOST);
+		rec.why = SP_WHY_BEFORE;
+		rec.family = i == 4 ? AF_UNIX : AF_INET;
+		feed_conn(r, &rec);
+		feed_conn(r, &rec);
+	}
+	stream(r, "lost", "10.0.0.1:41001");
+	stream(r, "lost", "10.0.0.2:41002");
+	stream(r, "lost", "10.0.0.3:41003");
+	rig_none(r); /* the server's own processes */
+	rec = conn_rec(6, PID, 1, S_STATUS, SP_CONN_TRUST);
+	feed_conn(r, &rec);
+	peer(r, "trusted", "", "10.0.0.1:41001");
+	conn_is(r, 7, 2, NO_RULE, SP_CONN_TRUST, SP_WHY_NOTHING, SP_DIR_IN);
+	stream(r, "trusted", "10.0.0.2:41002");
+	conn_is(r, 8, 3, NO_RULE, SP_CONN_CLOSED, 0, 0);
+	stream(r, "closed", "10.0.0.3:41003");
+	conn_is(r, 9, 2, NO_RULE, SP_CONN_CLOSED, 0, 0);
+	rig_none(r);
+	assert_int_equal(rig_stats(r).untrusted, 2); /* the last two */
+}
+
 /* What happens to a stream is said of the agents behind it, and last of the connection: so its end
  * is, too, when it had been told that not all of it is read. */
 static void test_stream_of_agents(void **state)
@@ -592,6 +633,7 @@ int main(void)
 		T(test_message_behind_the_end),
 		T(test_end_before_the_confirmation),
 		T(test_trust),
+		T(test_begun_before),
 		T(test_stream_of_agents),
 		T(test_unreadable),
 		T(test_clients_are_no_peers),

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +6,6 @@
 
 #include "collect/agents.h"
 #include "collect/conns.h"
-#include "util/cleanup.h"
 
 /* An ended connection is kept as long as a message that came over it may still be told. */
 #define ENDED_NS     600000000000ull
@@ -312,46 +310,6 @@ void conns_told(struct conns *c, const struct sp_event *ev, uint64_t conn, uint6
 
 /* ---- records ------------------------------------------------------------------------------ */
 
-void conns_address(unsigned int family, const unsigned char *addr, unsigned int port, char *buf,
-		   size_t len)
-{
-	static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
-	char ip[INET6_ADDRSTRLEN] = "";
-
-	buf[0] = '\0';
-	if (family == AF_INET6 && !memcmp(addr, mapped, sizeof(mapped))) {
-		family = AF_INET;
-		addr += sizeof(mapped);
-	}
-	if (family == AF_UNIX) {
-		snprintf(buf, len, "unix");
-	} else if (family == AF_INET || family == AF_INET6) {
-		inet_ntop((int)family, addr, ip, sizeof(ip));
-		snprintf(buf, len, family == AF_INET ? "%s:%u" : "[%s]:%u", ip, port);
-	}
-}
-
-const char *conns_why(unsigned int why)
-{
-	static const char *const words[SP_WHY_MAX] = {
-		[SP_WHY_NONE] = "",
-		[SP_WHY_GAP] = "bytes passed unseen",
-		[SP_WHY_SENDFILE] = "sendfile or splice",
-		[SP_WHY_FAULT] = "bytes that cannot be read",
-		[SP_WHY_BAD] = "not what the protocol allows",
-		[SP_WHY_RACE] = "two threads at once",
-		[SP_WHY_CURVE] = "encrypted, CURVE",
-		[SP_WHY_MECHANISM] = "a security mechanism",
-		[SP_WHY_VERSION] = "another version of the protocol",
-		[SP_WHY_TLS] = "encrypted, TLS",
-		[SP_WHY_ENCODED] = "a compressed body",
-		[SP_WHY_UPGRADE] = "another protocol from here on",
-		[SP_WHY_LONG] = "a line too long",
-	};
-
-	return why < ARRAY_SIZE(words) && words[why] ? words[why] : "";
-}
-
 static void opened(struct conns *c, struct conn *k, const struct sp_rec_conn *rec)
 {
 	if (rec->num)
@@ -370,26 +328,36 @@ static const char *dir_name(unsigned int dir)
 static void trusted(struct conns *c, struct conn *k, const struct sp_rec_conn *rec)
 {
 	unsigned int bit = DIR_BIT(rec->dir & 1);
+	bool dim = k->dim, nothing = rec->why == SP_WHY_NOTHING;
 
-	k->follows |= bit;
-	if (!(wanted(c, k) & bit))
+	k->spoken &= !nothing;
+	k->follows |= nothing ? 0 : bit;
+	if (!nothing && !(wanted(c, k) & bit))
 		return;
 	k->dim = false;
-	say_stream(c, k, rec->h.ns, "trusted", dir_name(rec->dir));
+	if (dim && k->decode != SP_DEC_ZMTP)
+		say(c, k, rec->h.ns, "trusted", NULL, conns_why(rec->why));
+	else if (!nothing)
+		say_stream(c, k, rec->h.ns, "trusted", dir_name(rec->dir));
 }
 
 static void lost(struct conns *c, struct conn *k, const struct sp_rec_conn *rec)
 {
 	unsigned int bit = DIR_BIT(rec->dir & 1);
-	char note[64];
+	char note[80];
 
+	snprintf(note, sizeof(note), "%s: %s", dir_name(rec->dir), conns_why(rec->why));
+	/* unix: how the server's own processes talk to each other */
+	if (rec->why == SP_WHY_BEFORE && !k->dim && rec->family != AF_UNIX) {
+		k->dim = true;
+		say(c, k, rec->h.ns, "lost", NULL, note);
+	}
 	if (!(k->follows & bit))
 		return;
 	k->follows &= ~bit;
 	if (!(wanted(c, k) & bit)) /* no message of interest travels there */
 		return;
 	k->dim = k->decode == SP_DEC_ZMTP;
-	snprintf(note, sizeof(note), "%s: %s", dir_name(rec->dir), conns_why(rec->why));
 	say_stream(c, k, rec->h.ns, "lost", note);
 }
 
@@ -444,6 +412,7 @@ void conns_record(struct conns *c, const struct sp_rec_conn *rec)
 {
 	bool begins = rec->what == SP_CONN_KIND || rec->what == SP_CONN_TRUST ||
 		      rec->what == SP_CONN_UNREADABLE ||
+		      (rec->what == SP_CONN_LOST && rec->why == SP_WHY_BEFORE) ||
 		      (rec->what == SP_CONN_OPEN && rec->rule != NO_RULE);
 	struct conn *k = begins ? get(c, rec->conn, rec->h.pid) : find(c, rec->conn);
 
