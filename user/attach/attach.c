@@ -65,12 +65,20 @@ static bool wants_sockets(const struct profile *p, const struct attach_opts *o)
 	return p->sockets && !o->no_sockets;
 }
 
-/* The programs for sockets are the larger part: a kernel that refuses them may take the others.
- * What was asked for in words is not left out. */
+static int go_without(struct attach *a, const char *why)
+{
+	a->how = SOCKETS_NONE;
+	a->opts.no_sockets = true;
+	snprintf(a->no_sockets_why, sizeof(a->no_sockets_why), "%.*s",
+		 (int)sizeof(a->no_sockets_why) - 1, why);
+	return 0;
+}
+
+/* The programs for sockets are the larger part: a kernel that refuses them may take the others. */
 static bool may_go_without(const struct attach *a, int rc)
 {
 	return rc != -EPERM && rc != -EACCES && wants_sockets(a->profile, &a->opts) &&
-	       wants_uprobes(a->profile, &a->opts) && !a->opts.sock_force;
+	       wants_uprobes(a->profile, &a->opts);
 }
 
 static int load_all(struct attach *a, struct sp_err *err)
@@ -90,16 +98,14 @@ static int load(struct attach *a, struct sp_err *err)
 
 	if (rc)
 		return sp_err_set(err, SP_EXIT_NOATTACH, rc, "%s", a->features.why_bpf);
-	rc = force_sockets(a, err);
-	if (rc)
-		return rc;
-	rc = load_all(a, &first);
+	rc = force_sockets(a, &first);
+	if (rc && wants_uprobes(a->profile, &a->opts))
+		rc = go_without(a, first.text);
+	rc = rc ? rc : load_all(a, &first);
 	if (rc && may_go_without(a, rc)) {
-		a->how = SOCKETS_NONE;
-		a->opts.no_sockets = true;
+		go_without(a, "this kernel refuses the programs for them: run with -v for its "
+			      "reason");
 		rc = load_all(a, &first);
-		snprintf(a->no_sockets_why, sizeof(a->no_sockets_why),
-			 "this kernel refuses the programs for them: run with -v for its reason");
 	}
 	if (rc && err)
 		*err = first;

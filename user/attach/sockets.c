@@ -192,24 +192,30 @@ struct finder {
 	bool targets_too;
 };
 
-/* silentpin itself may be the parent of what it has started. A target with probes in place is a
- * scheduler, the parent of another that it has forked. */
+static bool is_like_target(const struct attach *a, pid_t pid)
+{
+	const struct sock_process match = {.is = SOCK_IS_SELF,
+					   .cmdline = a->profile->match_cmdline};
+
+	return match.cmdline && front_self(PROC, &match, pid);
+}
+
+/* silentpin itself may be the parent of what it has started. A server is no other's front: it is
+ * another rank, or has forked this one. */
 static bool no_front(void *ctx, pid_t pid)
 {
 	const struct finder *f = ctx;
 	const struct watched *w = watched_find(f->a, (uint32_t)pid);
 
-	return pid == getpid() || (w && (!f->targets_too || watched_uprobes(w)));
+	return pid == getpid() || is_like_target(f->a, pid) ||
+	       (w && (!f->targets_too || watched_uprobes(w)));
 }
 
 bool socks_is_server(const struct attach *a, const struct watched *w)
 {
-	const struct sock_process match = {.is = SOCK_IS_SELF,
-					   .cmdline = a->profile->match_cmdline};
-
 	if (w->named || watched_uprobes(w))
 		return true;
-	return a->opts.no_uprobes && match.cmdline && front_self(PROC, &match, w->id.pid);
+	return a->opts.no_uprobes && is_like_target(a, w->id.pid);
 }
 
 /* The fronts of a target. Those that are targets too (the root of a command that silentpin has

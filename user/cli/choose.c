@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "cli/choose.h"
 
@@ -24,4 +26,28 @@ const struct profile *cli_choose_profile(const struct profile_file *pf, const ch
 			   "%s: none of its %d profiles matches the process: say --profile NAME",
 			   pf->path, pf->nprofiles);
 	return p;
+}
+
+int cli_forced(struct attach_opts *ao, struct sp_err *err)
+{
+	static const char *const uprobe[] = {
+		[BACKEND_MULTI] = "multi",
+		[BACKEND_PERF] = "perf",
+	};
+	const char *up = getenv("SILENTPIN_UPROBE"), *so = getenv("SILENTPIN_SOCKETS");
+
+	for (int i = BACKEND_MULTI; up && i <= BACKEND_PERF; i++)
+		if (!strcmp(up, uprobe[i]))
+			ao->force = (enum attach_backend)i;
+	if (up && up[0] && !ao->force)
+		return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
+				  "SILENTPIN_UPROBE=%s: say perf or multi, or leave it unset", up);
+	for (int i = SOCKETS_LIBC; so && i <= SOCKETS_TCP; i++)
+		if (!strcmp(so, attach_sockets_name((enum attach_sockets)i)))
+			ao->sock_force = (enum attach_sockets)i;
+	if (so && so[0] && !ao->sock_force)
+		return sp_err_set(
+			err, SP_EXIT_USAGE, -EINVAL,
+			"SILENTPIN_SOCKETS=%s: say libc, syscall or tcp, or leave it unset", so);
+	return 0;
 }

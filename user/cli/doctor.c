@@ -26,8 +26,10 @@ struct doctor {
 	bool find;
 	const char *probes, *profile;
 	struct attach_features features;
+	struct attach_opts forced;
 	int good; /* probes that can be attached, and views that can be read */
 	bool wants_probes;
+	int sockets; /* of the process at hand: entries whose sockets can be watched */
 };
 
 /* One finding a line: fine, to be mended, or worth knowing. */
@@ -81,8 +83,12 @@ static void say_perf_setting(void)
 }
 
 /* How the calls on sockets can be seen, and by which way they will be. */
-static void say_sockets(const struct attach_features *f)
+static void say_sockets(const struct attach_features *f, enum attach_sockets force)
 {
+	bool ok = force == SOCKETS_TCP       ? f->sock_tcp
+		  : force == SOCKETS_SYSCALL ? f->sock_syscall
+					     : f->sock_libc;
+
 	say(f->sock_libc ? FINE : NOTICE, "sockets through libc's calls%s",
 	    f->sock_libc ? " (the default: other processes pay nothing)"
 			 : ": neither kind of uprobe works");
@@ -93,6 +99,10 @@ static void say_sockets(const struct attach_features *f)
 	say(f->sock_tcp ? FINE : NOTICE,
 	    "sockets through the kernel's TCP functions (SILENTPIN_SOCKETS=tcp)%s%s",
 	    f->sock_tcp ? "" : ": ", f->why_sock_tcp);
+	if (force)
+		say(ok ? FINE : BAD, "sockets will be watched as SILENTPIN_SOCKETS=%s asks%s",
+		    attach_sockets_name(force),
+		    ok ? "" : ": they cannot be: unset it, or choose a way that works");
 	say(f->sock_state ? FINE : NOTICE, "ends of connections%s%s", f->sock_state ? "" : ": ",
 	    f->why_sock_state);
 }
@@ -126,7 +136,7 @@ static int examine_kernel(struct doctor *d)
 	else
 		say(BAD, "neither kind of uprobe works: give the rights named above, or use "
 			 "Linux 6.6 or newer");
-	say_sockets(f);
+	say_sockets(f, d->forced.sock_force);
 	say(f->seq ? FINE : NOTICE, "sequence numbers%s",
 	    f->seq ? ": a lost record marks the rooms that were open at that moment"
 		   : ": not before Linux 5.18 on this machine: a lost record marks all open rooms");
@@ -210,6 +220,7 @@ static void print_row(void *ctx, const struct attach_row *row)
 	}
 	if (row->socket) {
 		print_socket(row);
+		r->d->sockets += row->ok;
 		return;
 	}
 	if (row->ok)
@@ -303,6 +314,7 @@ static int examine_process(struct doctor *d, const struct profile_file *pf, pid_
 	struct rows r = {.d = d};
 	int before = d->good, rc;
 
+	d->sockets = 0;
 	if (target_cmdline(pid, cmdline, sizeof(cmdline)))
 		return sp_err_set(err, SP_EXIT_NOATTACH, -ESRCH,
 				  "process %d: does not exist: check the pid (ps -e)", pid);
@@ -318,7 +330,11 @@ static int examine_process(struct doctor *d, const struct profile_file *pf, pid_
 	else if (!rc && d->good == before && !d->features.multi && !d->features.perf)
 		say(BAD, "no probe can be attached: the kernel or the rights do not allow it, see "
 			 "above");
-	else if (!rc && d->good == before)
+	else if (!rc && d->good == before && d->sockets && profile_by_cmdline(pf, cmdline) == p) {
+		say(NOTICE, "no probe of its transport can be attached: its sockets will be "
+			    "watched, and the server's own view");
+		d->good++;
+	} else if (!rc && d->good == before)
 		say(BAD, "no probe can be attached to it now: is it the server's scheduler? "
 			 "(--find looks for one)");
 	if (!rc)
@@ -433,10 +449,13 @@ int cmd_doctor(int argc, char **argv)
 		       "be attached to the process.",
 	};
 	struct doctor d = {0};
+	struct sp_err err = {0};
 	int rc = cli_parse(&argp, argc, argv, &d), kernel;
 
 	if (rc >= 0)
 		return rc;
+	if (cli_forced(&d.forced, &err))
+		return cli_fail(&err);
 	kernel = examine_kernel(&d);
 	examine_rights(&d);
 	rc = d.npids || d.find ? examine_processes(&d) : SP_EXIT_OK;

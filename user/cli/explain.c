@@ -53,9 +53,11 @@ static const char *const advice[CAUSE_MAX] = {
 	[CAUSE_ABORT_NOT_REAPED] =
 		"The abort came and nothing acted on it, as far as can be seen: compare with the "
 		"server's own in-flight count.",
-	[CAUSE_NEVER_SENT] = "The room was ready and nothing was posted: it may still wait for its "
-			     "forward pass; "
-			     "compare with the server's queue metrics before acting.",
+	[CAUSE_NEVER_SENT] =
+		"The room was ready, and no transfer of it was seen: it may still wait "
+		"for its forward pass (or, where `not known` says that what is sent "
+		"cannot be seen, be in the middle of it); compare with the server's "
+		"queue metrics before acting.",
 	[CAUSE_ABORT_BEFORE_OPEN] =
 		"The decode side gave up before the room was known here; the server's bootstrap "
 		"timeout ends it.",

@@ -30,11 +30,28 @@ static void on_signal(int sig)
 	stopped = 1;
 }
 
+/* What stays unseen because it is encrypted or foreign. The recording has every case. */
+static void warn_unreadable(struct watch *w, const struct sp_event *ev)
+{
+	if (!strcmp(ev->kind, "sealed"))
+		pr_warn("pid %u: its front has clients whose requests cannot be read (%s): when "
+			"they arrive and are answered is not seen",
+			ev->pid, ev->note);
+	if (strcmp(ev->kind, "unreadable") || w->said_unreadable)
+		return;
+	w->said_unreadable = true;
+	pr_warn("pid %u: a connection from %s cannot be read (%s): what it announces is not seen "
+		"on the socket",
+		ev->pid, ev->peer[0] ? ev->peer : "a peer", ev->note);
+}
+
 static void on_event(void *ctx, const struct sp_event *ev)
 {
 	struct watch *w = ctx;
 
 	w->saw_target |= ev->role == ROLE_TARGET && !strcmp(ev->kind, "attached");
+	if (ev->role == ROLE_PEER)
+		warn_unreadable(w, ev);
 	exits_feed(&w->exits, w->model, ev, w->o.min_confidence);
 }
 
@@ -202,12 +219,17 @@ static bool foreign_folder(const char *path)
 /* A watch that ends before anything could be overdue. */
 static void warn_short(const struct watch *w)
 {
-	static const enum sp_stage stages[] = {STAGE_INFLIGHT, STAGE_READY, STAGE_BOOTSTRAP};
-	uint64_t shortest = UINT64_MAX;
+	uint64_t bootstrap = w->o.stage_ns[STAGE_BOOTSTRAP], sent = w->o.stage_ns[STAGE_INFLIGHT];
+	uint64_t ready = w->o.stage_ns[STAGE_READY], shortest;
 
-	for (size_t i = 0; i < ARRAY_SIZE(stages); i++)
-		if (w->o.stage_ns[stages[i]] && w->o.stage_ns[stages[i]] < shortest)
-			shortest = w->o.stage_ns[stages[i]];
+	/* where operations are not seen, both are one wait (docs/model.md) */
+	if (w->o.no_uprobes && w->o.no_python)
+		sent = ready = ready ? ready + sent : 0;
+	shortest = bootstrap ? bootstrap : UINT64_MAX;
+	if (ready && ready < shortest)
+		shortest = ready;
+	if (sent && sent < shortest)
+		shortest = sent;
 	if (w->o.for_ns && shortest != UINT64_MAX && w->o.for_ns <= shortest)
 		pr_warn("--for %.1f s: no room is told before it has stood still for %.1f s: watch "
 			"longer, or say --stuck-after",
@@ -399,8 +421,9 @@ static int finish(struct watch *w)
 {
 	uint64_t counters[SP_C_MAX];
 	struct model_stats ms;
+	char doubt[80] = "";
 	uint64_t end_ns;
-	size_t stuck;
+	size_t stuck, possible;
 
 	watch_python_last(w->python);
 	end_ns = mono_ns();
@@ -413,6 +436,11 @@ static int finish(struct watch *w)
 	model_advance(w->model, end_ns);
 	model_answer(w->model, 0); /* what no look has answered any more */
 	stuck = exits_stuck(&w->exits, w->model, w->o.min_confidence);
+	possible =
+		model_stuck(w->model, CONF_POSSIBLE) - model_stuck(w->model, w->o.min_confidence);
+	if (possible)
+		snprintf(doubt, sizeof(doubt), ", %zu more %s (silentpin rooms --stuck)", possible,
+			 w->o.min_confidence == CONF_CERTAIN ? "not certain" : "possible");
 	tell_troubles(w, end_ns);
 	if (w->o.verbose)
 		tell_stats(w);
@@ -421,10 +449,10 @@ static int finish(struct watch *w)
 		w->store = NULL;
 	}
 	model_stats(w->model, &ms);
-	pr_info("watched %.1f s: %srooms ended: %lu done, %lu failed; %zu open; %zu stuck",
+	pr_info("watched %.1f s: %srooms ended: %lu done, %lu failed; %zu open; %zu stuck%s",
 		(double)(end_ns - w->start_ns) / 1e9,
 		w->saw_target ? "" : "no probe was ever in place; ", w->ended_done, w->ended_failed,
-		ms.open_lives, stuck);
+		ms.open_lives, stuck, doubt);
 	if (stuck)
 		return SP_EXIT_STUCK;
 	/* servers were found, and none of them could be watched */

@@ -59,8 +59,9 @@ struct watch {
 	} probed[WATCH_MAX_PROBED]; /* with a probe in place, or whose state is read */
 	int nprobed;
 	uint64_t ended_done, ended_failed;
-	bool saw_target; /* a probe was in place once, or a process's state was read */
-	bool refused;    /* a match of --find could not be attached */
+	bool said_unreadable; /* that a connection cannot be read */
+	bool saw_target;      /* a probe was in place once, or a process's state was read */
+	bool refused;         /* a match of --find could not be attached */
 };
 
 /* Choose the profile (by name, by the first target's command line, or the only one). */

@@ -153,13 +153,14 @@ static void tell_sight(struct watch *w, uint32_t pid)
 	}
 }
 
-static void say_sockets(const struct attach_notice *n)
+static void say_sockets(struct watch *w, const struct attach_notice *n)
 {
 	switch (n->what) {
 	case NOTICE_SOCKETS:
-		if (n->pid == n->ppid)
+		if (n->pid == n->ppid) {
 			pr_info("pid %u: its sockets are watched: %s", n->pid, n->text);
-		else
+			watch_target_seen(w, n->pid, n->text);
+		} else
 			pr_info("pid %u: its sockets are watched, it is the front of %u: %s",
 				n->pid, n->ppid, n->text);
 		break;
@@ -220,7 +221,7 @@ void watch_notice(void *ctx, const struct attach_notice *n)
 			n->text);
 		break;
 	default:
-		say_sockets(n);
+		say_sockets(w, n);
 		return;
 	}
 	notice_event(w, n);

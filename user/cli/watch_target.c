@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "attach/target.h"
+#include "cli/choose.h"
 #include "cli/watch.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -89,7 +90,7 @@ static bool worth_watching(const struct watch *w, pid_t pid)
 	for (int i = 0; i < p->nuprobes; i++)
 		if (attach_has(w->attach, (uint32_t)pid, i))
 			return true;
-	if (w->o.no_uprobes || w->o.profile)
+	if (w->o.profile || (w->o.no_uprobes && !p->match_cmdline))
 		return true;
 	return p->match_cmdline && !target_cmdline(pid, cmd, sizeof(cmd)) &&
 	       profile_by_cmdline(w->probes, cmd) == p;
@@ -172,31 +173,6 @@ static bool not_allowed(int rc)
 	return rc == -EPERM || rc == -EACCES || rc == -EOPNOTSUPP || rc == -ENOSYS;
 }
 
-/* What the environment asks for, which is for tests and for kernels that behave oddly. */
-static int forced(struct attach_opts *ao, struct sp_err *err)
-{
-	static const char *const uprobe[] = {
-		[BACKEND_MULTI] = "multi",
-		[BACKEND_PERF] = "perf",
-	};
-	const char *up = getenv("SILENTPIN_UPROBE"), *so = getenv("SILENTPIN_SOCKETS");
-
-	for (int i = BACKEND_MULTI; up && i <= BACKEND_PERF; i++)
-		if (!strcmp(up, uprobe[i]))
-			ao->force = (enum attach_backend)i;
-	if (up && up[0] && !ao->force)
-		return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
-				  "SILENTPIN_UPROBE=%s: say perf or multi, or leave it unset", up);
-	for (int i = SOCKETS_LIBC; so && i <= SOCKETS_TCP; i++)
-		if (!strcmp(so, attach_sockets_name((enum attach_sockets)i)))
-			ao->sock_force = (enum attach_sockets)i;
-	if (so && so[0] && !ao->sock_force)
-		return sp_err_set(
-			err, SP_EXIT_USAGE, -EINVAL,
-			"SILENTPIN_SOCKETS=%s: say libc, syscall or tcp, or leave it unset", so);
-	return 0;
-}
-
 static int attach_source(struct watch *w, struct sp_err *err)
 {
 	struct attach_opts ao = {
@@ -205,7 +181,7 @@ static int attach_source(struct watch *w, struct sp_err *err)
 		.no_uprobes = w->o.no_uprobes,
 		.no_sockets = w->o.no_sockets,
 	};
-	int rc = forced(&ao, err);
+	int rc = cli_forced(&ao, err);
 
 	if (!rc)
 		rc = attach_open(w->profile, &ao, watch_notice, w, &w->attach, err);

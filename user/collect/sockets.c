@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "collect/confirm.h"
 #include "collect/conns.h"
 #include "collect/http.h"
 
+#define MAX_SEALED 64
+
 struct sockets {
+	struct {
+		uint32_t pid;
+		uint8_t why;
+	} sealed[MAX_SEALED]; /* told */
+	int nsealed;
 	const struct profile *p;
 	struct sock_out out;
 	struct conns *conns;
@@ -51,6 +60,30 @@ void sockets_free(struct sockets *s)
 	free(s);
 }
 
+/* Requests that nobody can read: told once for each process and reason, as clients come and go. */
+static void tell_sealed(struct sockets *s, const struct sp_rec_conn *rec)
+{
+	struct sp_event ev;
+
+	if (rec->why != SP_WHY_TLS && (rec->why != SP_WHY_VERSION || rec->decode != SP_DEC_HTTP))
+		return;
+	for (int i = 0; i < s->nsealed; i++)
+		if (s->sealed[i].pid == rec->h.pid && s->sealed[i].why == rec->why)
+			return;
+	if (s->nsealed == MAX_SEALED)
+		return;
+	s->sealed[s->nsealed].pid = rec->h.pid;
+	s->sealed[s->nsealed++].why = rec->why;
+	sp_event_init(&ev);
+	ev.ns = rec->h.ns;
+	ev.pid = rec->h.pid;
+	ev.role = ROLE_PEER;
+	snprintf(ev.kind, sizeof(ev.kind), "sealed");
+	snprintf(ev.note, sizeof(ev.note), "%s", conns_why(rec->why));
+	conns_address(rec->family, rec->raddr, rec->rport, ev.peer, sizeof(ev.peer));
+	owners_emit(&s->out, &ev);
+}
+
 static void conn_record(struct sockets *s, const struct sp_rec_conn *rec)
 {
 	bool replies = conns_follows(s->conns, rec->conn, SP_DIR_OUT);
@@ -58,6 +91,7 @@ static void conn_record(struct sockets *s, const struct sp_rec_conn *rec)
 	switch (rec->what) {
 	case SP_CONN_LOST:
 	case SP_CONN_UNREADABLE:
+		tell_sealed(s, rec);
 		if (rec->why == SP_WHY_ENCODED)
 			http_unreadable(s->http, rec->conn);
 		else
@@ -114,6 +148,9 @@ void sockets_tick(struct sockets *s, uint64_t now_ns)
 
 void sockets_process_gone(struct sockets *s, uint32_t pid, uint64_t ns)
 {
+	for (int i = s->nsealed - 1; i >= 0; i--)
+		if (s->sealed[i].pid == pid)
+			s->sealed[i] = s->sealed[--s->nsealed];
 	confirm_process_gone(s->confirm, pid);
 	http_process_gone(s->http, pid, ns);
 	conns_process_gone(s->conns, pid);

@@ -84,7 +84,8 @@ enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
  * peer: kind opened, closed, reset (peer: the connection's remote address; agent: set once for each
  * agent that announced itself over it; closed and reset come for an agent when its last connection
  * has gone); trusted (from here on a stream whose beginning was not seen is decoded), lost (it can
- * no longer be), unreadable; unread (with the room: a message is on the wire, the server has not
+ * no longer be), unreadable; sealed (without a room, once for each reason: requests to the front that
+ * cannot be read); unread (with the room: a message is on the wire, the server has not
  * taken it); untracked (with the room: its reply will not be seen after all). note: why.
  */
 struct sp_event {

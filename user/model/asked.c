@@ -280,8 +280,10 @@ int route_client_gone(struct model *m, const struct sp_event *ev)
 	}
 	route_give(m, ev, l);
 	x = life_rare(m, l);
-	if (x)
+	if (x) {
 		x->client_gone_ns = m->now;
+		x->gone_early = l->stage != STAGE_RELEASING && !life_complete(m, l);
+	}
 	if (!l->abort_ns)
 		l->abort_ns = m->now;
 	untrack(m, l);

@@ -176,6 +176,7 @@ struct rare {
 	/* what sockets show of it */
 	uint64_t first_ns, reply_ns; /* the answer to its client began, ended */
 	uint64_t client_gone_ns;     /* the client closed before it was answered */
+	bool gone_early;             /* and before all was sent */
 	uint64_t unread_ns;          /* a message of unread_peer waits on the wire since then */
 	char unread_peer[48];
 	int32_t reply_code;

@@ -58,6 +58,8 @@ enum sp_outcome inferred_outcome(const struct model *m, const struct life *l)
 		return OUTCOME_NONE; /* most likely it was another process's */
 	if (l->rare && l->rare->reply_ns)
 		return l->rare->reply_failed ? OUTCOME_FAILED : OUTCOME_DONE;
+	if (l->rare && l->rare->gone_early)
+		return OUTCOME_FAILED; /* the server aborts what its client has given up */
 	if (l->stage == STAGE_RELEASING || life_complete(m, l) || seen_done(m, l))
 		return OUTCOME_DONE;
 	if (life_doomed(l) || (l->rare && l->rare->abandoned_ns) || seen_failed(m, l))
