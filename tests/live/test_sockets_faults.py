@@ -344,7 +344,7 @@ class Unseen(FaultCase):
                 watch.stop()
                 self.assertFalse([line for line in watch.err if "io_uring" in line])
             else:
-                watch.wait_err("io_uring")
+                watch.wait_err("io_uring", 30)  # looked for every ten seconds
                 watch.stop()
 
     def test_io_uring_before_the_attach(self):
