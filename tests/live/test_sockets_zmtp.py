@@ -109,7 +109,7 @@ class Libzmq(SockCase):
         target.ok("heartbeat", 20)
         endpoint = target.do("bind", "tcp://127.0.0.1:*")
         truth = Truth(2)
-        with SockWatch(target.pid, PROFILE_IN) as watch, Pushers(endpoint, heartbeat_ivl=20) as push:
+        with SockWatch(target.pid, PROFILE_IN) as watch, Pushers(endpoint, heartbeat_ivl=20, heartbeat_timeout=60000) as push:
             for i in range(12):
                 push.send(truth.metadata(more=[b"x" * 300000]))
                 began = sp.time.monotonic()

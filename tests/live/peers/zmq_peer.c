@@ -52,13 +52,15 @@ static void *receiver(void *arg)
 static void *make(int type)
 {
 	void *s = zmq_socket(ctx, type);
-	int linger = 10000, unbounded = 0;
+	int linger = 10000, unbounded = 0, patience = 60000;
 
 	zmq_setsockopt(s, ZMQ_LINGER, &linger, sizeof(linger));
 	if (type == ZMQ_PULL)
 		zmq_setsockopt(s, ZMQ_RCVHWM, &unbounded, sizeof(unbounded));
-	if (heartbeat)
+	if (heartbeat) { /* a busy machine may answer late: no reason to part */
 		zmq_setsockopt(s, ZMQ_HEARTBEAT_IVL, &heartbeat, sizeof(heartbeat));
+		zmq_setsockopt(s, ZMQ_HEARTBEAT_TIMEOUT, &patience, sizeof(patience));
+	}
 	return s;
 }
 
