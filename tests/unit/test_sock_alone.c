@@ -282,6 +282,29 @@ static void test_view_wins(void **state)
 	rig_free(r);
 }
 
+/* Its client has hung up in mid-transfer: that the write goes on to its end is no success. */
+static void test_view_client_gone(void **state)
+{
+	struct rig *r = sockets_and_view(false);
+
+	(void)state;
+	arrives(r, 1, "7001", "r-7001");
+	announce(r, 1.1, "7001", "A", 1);
+	kv(r, 1.2, W1, 0xb0, "7001", 0, 0);
+	listed(r, 1.5, "7001", "inflight", MOVING);
+	client_goes(r, 2, "7001", "r-7001");
+	let_go(r, 2.5, "7001");
+	expect_end(r, "7001", 1, OUTCOME_FAILED);
+	/* all was sent by then */
+	arrives(r, 3, "7002", "r-7002");
+	listed(r, 3, "7002", "inflight", MOVING);
+	native_room(r, 3.5, "7002");
+	client_goes(r, 4, "7002", "r-7002");
+	let_go(r, 4.5, "7002");
+	expect_end(r, "7002", 1, OUTCOME_DONE);
+	rig_free(r);
+}
+
 /* Answered before any snapshot has seen it; then it is seen after all, and goes. */
 static void test_view_late(void **state)
 {
@@ -427,6 +450,7 @@ int main(void)
 		cmocka_unit_test(test_bootstrap),
 		cmocka_unit_test(test_told),
 		cmocka_unit_test(test_view_wins),
+		cmocka_unit_test(test_view_client_gone),
 		cmocka_unit_test(test_view_late),
 		cmocka_unit_test(test_view_two_answers),
 		cmocka_unit_test(test_view_lost_after_answer),

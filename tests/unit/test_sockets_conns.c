@@ -406,6 +406,42 @@ static void test_unreadable(void **state)
 	assert_int_equal(rig_stats(r).unreadable_conns, 2);
 }
 
+static struct sp_event sealed(struct rig *r)
+{
+	struct sp_event ev = rig_expect(r, ROLE_PEER, "sealed");
+
+	assert_int_equal(ev.pid, PID); /* whose front it is */
+	assert_string_equal(ev.peer, "10.0.0.2:41002");
+	return ev;
+}
+
+/* Clients that nobody can read are told of once, where requests are expected. */
+static void test_sealed(void **state)
+{
+	struct rig *r = *state;
+	struct sp_rec_conn rec = conn_rec(8, FRONT, 2, 0xff, SP_CONN_UNREADABLE);
+
+	rec.why = SP_WHY_TLS;
+	for (int i = 0; i < 3; i++)
+		feed_conn(r, &rec);
+	assert_string_equal(sealed(r).note, "encrypted, TLS");
+	rig_none(r);
+	rec.why = SP_WHY_VERSION; /* of ZMTP, perhaps */
+	feed_conn(r, &rec);
+	rig_none(r);
+	rec.decode = SP_DEC_HTTP;
+	feed_conn(r, &rec);
+	sealed(r);
+	rec.h.pid = PID;
+	feed_conn(r, &rec);
+	rig_none(r);
+	sockets_process_gone(r->s, FRONT, 9);
+	rec.h.pid = FRONT;
+	feed_conn(r, &rec);
+	sealed(r);
+	rig_none(r);
+}
+
 /* An HTTP client's connection is no peer. */
 static void test_clients_are_no_peers(void **state)
 {
@@ -636,6 +672,7 @@ int main(void)
 		T(test_begun_before),
 		T(test_stream_of_agents),
 		T(test_unreadable),
+		T(test_sealed),
 		T(test_clients_are_no_peers),
 		T(test_bounds),
 		T(test_many_agents),

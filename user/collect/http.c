@@ -332,7 +332,7 @@ static void abort_rid(struct http *h, const struct stream *by, const char *rid, 
 			for (uint32_t i = 0; i < r->nrooms; i++)
 				if (!strcmp(r->rooms[i].rid, rid))
 					say(h, s, r->num, &r->rooms[i], ROLE_ABORT, "", ns, 0,
-					    "by a request");
+					    "by an abort request");
 	}
 }
 

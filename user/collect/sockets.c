@@ -60,6 +60,21 @@ void sockets_free(struct sockets *s)
 	free(s);
 }
 
+/* Are requests expected in this process? */
+static bool takes_requests(const struct sockets *s, uint32_t pid)
+{
+	uint32_t owner = pid;
+
+	for (int i = 0; s->p->sockets && i < s->p->sockets->nentries; i++) {
+		const struct sock_entry *e = &s->p->sockets->entry[i];
+
+		if (e->rule.decode == SP_DEC_HTTP && e->process.is & SOCK_IS_SELF)
+			return true;
+	}
+	return s->out.ops.owners && s->out.ops.owners(s->out.ops_ctx, pid, &owner, 1) > 0 &&
+	       owner != pid;
+}
+
 /* Requests that nobody can read: told once for each process and reason, as clients come and go. */
 static void tell_sealed(struct sockets *s, const struct sp_rec_conn *rec)
 {
@@ -70,7 +85,7 @@ static void tell_sealed(struct sockets *s, const struct sp_rec_conn *rec)
 	for (int i = 0; i < s->nsealed; i++)
 		if (s->sealed[i].pid == rec->h.pid && s->sealed[i].why == rec->why)
 			return;
-	if (s->nsealed == MAX_SEALED)
+	if (s->nsealed == MAX_SEALED || !takes_requests(s, rec->h.pid))
 		return;
 	s->sealed[s->nsealed].pid = rec->h.pid;
 	s->sealed[s->nsealed++].why = rec->why;
