@@ -202,7 +202,7 @@ class Together(ScenarioCase):
     """Scenarios spend their time waiting for deadlines, so a few run side by side: a test waits for its own, and the
     next ones (in the order of their names, as tests are run) have been started meanwhile."""
 
-    SIDE_BY_SIDE = 3
+    SIDE_BY_SIDE = 4
 
     @classmethod
     def setUpClass(cls):
