@@ -446,9 +446,33 @@ static void test_words(void **state)
 	assert_string_equal(sp_outcome_name(OUTCOME_MOVING), "moving");
 }
 
+/* What is lost is known of when the counters are read: rooms that came meanwhile may miss events,
+ * too. */
+static void test_loss_in_between(void **state)
+{
+	struct rig *r = rig_new();
+	struct sp_event ev;
+
+	(void)state;
+	announce(r, 0, "7001", "A", 2);
+	ev = event(r, 1, ROLE_LOSS, 0, "");
+	strcpy(ev.kind, "ring-full");
+	ev.code = 1;
+	ev.op = event(r, 20, ROLE_LOSS, 0, "").ns;
+	feed(r, &ev);
+	announce(r, 10, "7002", "A", 2);
+	announce(r, 21, "7003", "A", 2);
+	to(r, 1000);
+	assert_true(nth(r, ALERT_STUCK, "7001", 0)->v.confidence == CONF_POSSIBLE);
+	assert_true(nth(r, ALERT_STUCK, "7002", 0)->v.confidence == CONF_POSSIBLE);
+	assert_true(nth(r, ALERT_STUCK, "7003", 0)->v.confidence == CONF_LIKELY);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_loss_in_between),
 		cmocka_unit_test(test_rank_absent),
 		cmocka_unit_test(test_rank_late),
 		cmocka_unit_test(test_abort_before_open),

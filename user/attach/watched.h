@@ -56,9 +56,9 @@ struct attach {
 	uint64_t adopt_ns;          /* when to look for children whose FORK record was lost */
 	uint32_t stray[STRAYS_MAX]; /* unknown at the last look: their record may still come */
 	int nstrays;
-	enum attach_sockets how; /* socket calls are seen; NONE: not at all */
+	enum attach_sockets how;  /* socket calls are seen; NONE: not at all */
 	char no_sockets_why[160]; /* they were wanted, and cannot be had here */
-	struct plan **libc;      /* the socket functions of each libc met */
+	struct plan **libc;       /* the socket functions of each libc met */
 	int nlibc;
 	struct front **front;
 	int nfronts;

@@ -356,13 +356,10 @@ static void tell_stall(struct watch *w, uint64_t now_ns)
 
 static void tick(struct watch *w, uint64_t now_ns, uint64_t horizon_ns)
 {
-	uint64_t counters[SP_C_MAX];
 	bool fresh = w->o.command && now_ns - w->start_ns < FRESH_NS;
 
 	if (now_ns >= w->next_tick_ns) {
 		watch_targets(w, now_ns);
-		if (!attach_counters(w->attach, counters))
-			collect_counters(w->collect, counters, now_ns);
 		tell_troubles(w, now_ns);
 		w->next_tick_ns = now_ns + (fresh ? TICK_FRESH_NS : TICK_NS);
 	}
@@ -387,6 +384,15 @@ static void tell_stats(const struct watch *w)
 	watch_python_tell(w->python);
 }
 
+/* Before anything is judged by what has come in: what has not? */
+static void count_losses(struct watch *w, uint64_t now_ns)
+{
+	uint64_t counters[SP_C_MAX];
+
+	if (!attach_counters(w->attach, counters))
+		collect_counters(w->collect, counters, now_ns);
+}
+
 static int loop(struct watch *w)
 {
 	uint64_t end_ns = w->o.for_ns ? w->start_ns + w->o.for_ns : UINT64_MAX;
@@ -404,6 +410,7 @@ static int loop(struct watch *w)
 		rc = collect_poll(w->collect, POLL_MS);
 		if (rc < 0 && rc != -EINTR)
 			return rc;
+		count_losses(w, mono_ns());
 		collect_release(w->collect, horizon_ns);
 		model_advance(w->model, horizon_ns);
 		watch_python_turn(w->python, mono_ns());
@@ -419,7 +426,6 @@ static int loop(struct watch *w)
 /* Everything up to now, then the final state of the rooms. */
 static int finish(struct watch *w)
 {
-	uint64_t counters[SP_C_MAX];
 	struct model_stats ms;
 	char doubt[80] = "";
 	uint64_t end_ns;
@@ -430,8 +436,7 @@ static int finish(struct watch *w)
 
 	while (mono_ns() - end_ns < COLLECT_SLACK_NS)
 		collect_poll(w->collect, POLL_MS);
-	if (!attach_counters(w->attach, counters))
-		collect_counters(w->collect, counters, end_ns);
+	count_losses(w, end_ns);
 	collect_release(w->collect, end_ns);
 	model_advance(w->model, end_ns);
 	model_answer(w->model, 0); /* what no look has answered any more */

@@ -23,17 +23,21 @@ struct collect {
 	bool has_seq;
 	bool have_counters;
 	uint64_t counters[SP_C_MAX];
-	uint64_t released; /* no event at or before this may be handed on any more */
+	uint64_t counted_ns; /* when the counters were last read: losses are younger */
+	uint64_t released;   /* no event at or before this may be handed on any more */
 	struct collect_stats stats;
 };
 
-static int push_loss(struct collect *c, uint64_t ns, uint64_t count, const char *cause)
+/* Between ns and until_ns (0: at ns). */
+static int push_loss(struct collect *c, uint64_t ns, uint64_t until_ns, uint64_t count,
+		     const char *cause)
 {
 	struct sp_event ev;
 
 	sp_event_init(&ev);
 	ev.ns = ns;
 	ev.role = ROLE_LOSS;
+	ev.op = until_ns;
 	ev.code = (int64_t)count;
 	snprintf(ev.kind, sizeof(ev.kind), "%s", cause);
 	return collect_inject(c, &ev);
@@ -83,7 +87,7 @@ static int on_hit(struct collect *c, const struct sp_rec_hit *rec, size_t len)
 	if (rc == 1)
 		return route(c, rec, &ev);
 	if (rc < 0)
-		push_loss(c, rec->h.ns, 1, "read-fault");
+		push_loss(c, rec->h.ns, 0, 1, "read-fault");
 	return 0;
 }
 
@@ -186,12 +190,15 @@ void collect_counters(struct collect *c, const uint64_t now[SP_C_MAX], uint64_t 
 		{SP_C_CONN_FULL, SP_LOSS_CONNECTIONS},
 	};
 
+	uint64_t since_ns = c->counted_ns ? c->counted_ns : now_ns;
+
+	c->counted_ns = now_ns;
 	for (size_t i = 0; i < ARRAY_SIZE(causes); i++) {
 		uint64_t n = now[causes[i].counter] - c->counters[causes[i].counter];
 
 		if (!n)
 			continue;
-		push_loss(c, now_ns, n, causes[i].cause);
+		push_loss(c, since_ns, now_ns, n, causes[i].cause);
 		c->stats.lost += n;
 	}
 	memcpy(c->counters, now, sizeof(c->counters));
@@ -203,7 +210,7 @@ void collect_counters(struct collect *c, const uint64_t now[SP_C_MAX], uint64_t 
 	if (c->seq.lost > c->explained + now[SP_C_RING_FULL]) {
 		uint64_t n = c->seq.lost - c->explained - now[SP_C_RING_FULL];
 
-		push_loss(c, now_ns, n, "missing");
+		push_loss(c, since_ns, now_ns, n, "missing");
 		c->stats.lost += n;
 		c->explained += n;
 	}

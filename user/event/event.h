@@ -73,7 +73,7 @@ enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
 #define HELD_NO_ENTRY (-1)      /* the table has none */
 #define HELD_UNKNOWN  INT64_MIN /* no table was read */
 
-/* loss: its kind when connections are not followed for want of room */
+/* loss: op, until when (ns) events may have gone missing; from ns on. Its kind when connections are not followed for want of room */
 #define SP_LOSS_CONNECTIONS "conn-map-full"
 
 #define SP_ROOM_MAX 64
@@ -84,9 +84,9 @@ enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
  * peer: kind opened, closed, reset (peer: the connection's remote address; agent: set once for each
  * agent that announced itself over it; closed and reset come for an agent when its last connection
  * has gone); trusted (from here on a stream whose beginning was not seen is decoded), lost (it can
- * no longer be), unreadable; sealed (without a room, once for each reason: requests to the front that
- * cannot be read); unread (with the room: a message is on the wire, the server has not
- * taken it); untracked (with the room: its reply will not be seen after all). note: why.
+ * no longer be), unreadable; sealed (without a room, once for each reason: requests to the front
+ * that cannot be read); unread (with the room: a message is on the wire, the server has not taken
+ * it); untracked (with the room: its reply will not be seen after all). note: why.
  */
 struct sp_event {
 	uint64_t ns; /* CLOCK_MONOTONIC */

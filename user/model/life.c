@@ -228,6 +228,7 @@ struct life *life_open(struct model *m, struct room *r, struct proc *p, bool lat
 		return NULL;
 	}
 	l->id = ++m->next_life;
+	l->uncertain = m->now < m->lossy_ns;
 	l->room = r;
 	l->proc = p;
 	l->number = ++r->nlives;

@@ -310,6 +310,7 @@ struct model {
 	struct model_ops ops;
 	void *ctx;
 	uint64_t now;
+	uint64_t lossy_ns;        /* events may have gone missing until then */
 	uint64_t blind_ns;        /* the watch did not run until then */
 	uint64_t quantum, window; /* of every flow */
 	uint64_t longest;         /* deadline of a stage */

@@ -154,6 +154,8 @@ static void loss(struct model *m, const struct sp_event *ev)
 
 	tell_taken(m, ev, NULL);
 	tell_loss(m, ev);
+	if (m->lossy_ns < ev->op)
+		m->lossy_ns = ev->op;
 	if (!strcmp(ev->kind, SP_LOSS_CONNECTIONS))
 		peer_unfollowed(m);
 	for (struct proc *p = m->procs; p; p = p->hh.next) {
