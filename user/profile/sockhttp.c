@@ -107,7 +107,9 @@ static int read_events(const struct reader *r, const struct ynode *n, struct soc
 	e->events = 0;
 	for (size_t i = 0; !rc && i < n->n; i++) {
 		rc = sock_word(r, n->item[i], "events", words, &which);
-		if (!rc && e->events & bits[which])
+		if (rc)
+			return rc;
+		if (e->events & bits[which])
 			return bad_at(r, n->item[i]->mark, "events: %s a second time",
 				      words[which]);
 		e->events |= bits[which];
