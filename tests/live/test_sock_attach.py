@@ -129,10 +129,12 @@ class SockAttach(unittest.TestCase):
                 watch.wait_err(f"pid {tree.front}: its sockets are watched, it is the front of {tree.child}")
                 self.assertFalse(any(f"pid {stranger.p.pid}:" in line for line in watch.err), watch.err)
             self.assertFalse(any(f"pid {sibling}:" in line for line in watch.err), "it does not listen")
+            rank = int(tree.ask("rank"))  # it listens, but is a server like the target
             second = int(tree.ask("listening"))
             watch.wait_err(f"pid {second}: its sockets are watched, it is the front of {tree.child}")
             os.kill(second, signal.SIGKILL)
             watch.wait_err(f"pid {second}: exited: it was the front of {tree.child}")
+            self.assertFalse(any(f"pid {rank}:" in line for line in watch.err), watch.err)
 
     def test_two_targets_are_no_fronts_of_each_other(self):
         with Tree() as tree:

@@ -24,15 +24,15 @@ def uring():
     return fd if fd >= 0 else f"errno {ctypes.get_errno()}"
 
 
-def spawn():
-    p = subprocess.Popen([sys.executable, __file__, "child"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def spawn(kind="child"):
+    p = subprocess.Popen([sys.executable, __file__, kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     p.stdout.readline()
     keep.append(p)
     return p
 
 
-def listening_sibling():
-    p = spawn()
+def listening_sibling(kind):
+    p = spawn(kind)
     ask(p, "listen")
     return p.pid
 
@@ -69,7 +69,8 @@ def main():
             os.execv("/bin/sh", ["sh", "-c", f"exec {sys.executable} {__file__} child"])
         else:
             answer = {"listen": listen, "uring": uring, "fork": fork, "sibling": lambda: spawn().pid,
-                      "listening": listening_sibling}[word]()
+                      "listening": lambda: listening_sibling("worker"),
+                      "rank": lambda: listening_sibling("child")}[word]()
         print(answer, flush=True)
     for p in keep:
         if isinstance(p, subprocess.Popen):
