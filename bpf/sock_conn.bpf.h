@@ -63,6 +63,20 @@ static __always_inline __u64 sp_conn_id(__u64 ino)
 	return ino << 40 | (bpf_ktime_get_ns() >> 10 & 0xffffffffffull) | 1;
 }
 
+/* A reply without a length ends with the connection. A client that closed before may have waited
+ * for it, or have hung up in its middle. */
+static __always_inline void sp_reply_end(struct sp_conn *c, __u64 pid_tgid)
+{
+	struct sp_dir *d = &c->dir[SP_DIR_OUT];
+
+	if (d->is != SP_DIR_FOLLOW || sp_http_eof(&d->h) != SP_HTTP_DID_END)
+		return;
+	if (c->eof)
+		sp_dir_lost(c, d, pid_tgid, SP_DIR_OUT, SP_WHY_OPEN_END, 0);
+	else
+		sp_http_emit(c, &d->h, pid_tgid, SP_HTTP_REPLY_END, c->replies);
+}
+
 /* The connection is over: what is what, of SP_CONN_CLOSED and RESET. */
 __noinline int sp_conn_end(struct sp_conn *c, __u64 pid_tgid, __u32 what)
 {
@@ -71,9 +85,8 @@ __noinline int sp_conn_end(struct sp_conn *c, __u64 pid_tgid, __u32 what)
 	if (!c || c->ended)
 		return 0;
 	c->ended = 1;
-	if (c->kind == SP_KIND_HTTP && c->dir[SP_DIR_OUT].is == SP_DIR_FOLLOW &&
-	    what == SP_CONN_CLOSED && sp_http_eof(&c->dir[SP_DIR_OUT].h) == SP_HTTP_DID_END)
-		sp_http_emit(c, &c->dir[SP_DIR_OUT].h, pid_tgid, SP_HTTP_REPLY_END, c->replies);
+	if (c->kind == SP_KIND_HTTP && what == SP_CONN_CLOSED)
+		sp_reply_end(c, pid_tgid);
 	sp_conn_tell(c, pid_tgid, SP_CONN_CODE(what, 0, 0), 0);
 	e.sk = c->sk;
 	e.ino = c->ino;

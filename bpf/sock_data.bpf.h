@@ -123,6 +123,7 @@ static __always_inline void sp_trusted(struct sp_conn *c, struct sp_dir *d, cons
 	d->is = SP_DIR_FOLLOW;
 	d->trial = 0;
 	d->fails = 0;
+	c->dim &= ~(1 << (io->dir & 1));
 }
 
 /* The bytes at hand came after a silence. */
@@ -232,6 +233,25 @@ __noinline int sp_seek_may(struct sp_conn *c, struct sp_dir *d, struct sp_io *io
 	return (!d->trial && sp_seek_http(c, d, io)) || sp_seek_zmtp(c, d, io);
 }
 
+/* Bytes of a stream that may be of interest pass undecoded: said once. */
+static __always_inline void sp_seek_dim(struct sp_conn *c, const struct sp_io *io)
+{
+	const struct sp_sock_rule *r;
+	__u32 idx;
+	int rule;
+
+	if (c->dim >> io->dir & 1 || c->kind == SP_KIND_HTTP || c->kind == SP_KIND_IGNORE)
+		return;
+	rule = sp_rule_for(c, SP_DEC_ZMTP);
+	idx = rule;
+	r = rule < 0 ? 0 : bpf_map_lookup_elem(&sp_sock_rules, &idx);
+	if (!r || !(r->dirs >> io->dir & 1))
+		return;
+	c->dim |= 1 << io->dir;
+	sp_conn_announce(c, io->pid_tgid, 0);
+	sp_conn_emit(c, io->pid_tgid, SP_CONN_CODE(SP_CONN_LOST, SP_WHY_BEFORE, io->dir), 0);
+}
+
 /* After the dry run. True: its bytes are to be decoded. */
 __noinline int sp_seek_done(struct sp_conn *c, struct sp_dir *d, struct sp_io *io, __u32 may)
 {
@@ -258,8 +278,12 @@ __noinline int sp_seek_done(struct sp_conn *c, struct sp_dir *d, struct sp_io *i
 	}
 	if (!may && sp_idle(d))
 		d->odd++;
-	if (d->odd >= SP_ODD && c->kind == SP_KIND_UNKNOWN && !c->port)
+	if (d->odd >= SP_ODD && c->kind == SP_KIND_UNKNOWN && !c->port) {
 		c->kind = SP_KIND_IGNORE;
+		sp_conn_tell(c, io->pid_tgid, SP_CONN_CODE(SP_CONN_TRUST, SP_WHY_NOTHING, io->dir),
+			     0);
+	}
+	sp_seek_dim(c, io);
 	return 0;
 }
 

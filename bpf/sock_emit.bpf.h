@@ -62,6 +62,7 @@ static __always_inline void sp_dir_lost(struct sp_conn *c, struct sp_dir *d, __u
 	if (d->is == SP_DIR_FOLLOW) {
 		sp_conn_tell(c, pid_tgid, SP_CONN_CODE(SP_CONN_LOST, why, dir), num);
 		sp_count(why == SP_WHY_FAULT ? SP_C_SOCK_FAULT : SP_C_SOCK_GAP);
+		c->dim |= 1 << (dir & 1);
 	}
 	d->is = SP_DIR_SEEK;
 	d->idle = 0;

@@ -34,7 +34,9 @@ int sock_state(struct bpf_raw_tracepoint_args *ctx)
 	else if (now == SP_TCP_CLOSE)
 		sp_conn_end(c, pid_tgid,
 			    BPF_CORE_READ(sk, sk_err) ? SP_CONN_RESET : SP_CONN_CLOSED);
-	else if ((now == SP_TCP_FIN_WAIT1 || now == SP_TCP_LAST_ACK) && sp_tcp_closed(sk))
+	else if (now == SP_TCP_FIN_WAIT1 && c->kind == SP_KIND_HTTP)
+		sp_reply_end(c, pid_tgid); /* nothing more will be sent */
+	if ((now == SP_TCP_FIN_WAIT1 || now == SP_TCP_LAST_ACK) && sp_tcp_closed(sk))
 		sp_conn_end(c, pid_tgid, SP_CONN_CLOSED);
 	return 0;
 }

@@ -63,6 +63,7 @@ struct sp_conn {
 	__u8 eof, ended;
 	__u8 port; /* a rule fits by a port: worth a record at first sight */
 	__u8 told; /* the KIND record is out */
+	__u8 dim;  /* bit: dir; told that bytes of it pass undecoded */
 	__u16 lport, rport;
 	__u8 laddr[16], raddr[16];
 	struct sp_dir dir[2];

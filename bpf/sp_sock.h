@@ -106,11 +106,12 @@ enum sp_conn_why {
 	SP_WHY_MECHANISM, /* ZMTP: GSSAPI or unknown */
 	SP_WHY_VERSION,   /* ZMTP before 3.0, HTTP/2 */
 	SP_WHY_TLS,
-	SP_WHY_ENCODED, /* HTTP: the body is compressed */
-	SP_WHY_UPGRADE, /* HTTP: 101, or CONNECT */
-	SP_WHY_LONG,    /* a header or chunk line longer than is followed */
-	SP_WHY_BEFORE,  /* it began before the watch, and is not believed yet (LOST) */
-	SP_WHY_NOTHING, /* nothing of interest is spoken there after all (TRUST) */
+	SP_WHY_ENCODED,  /* HTTP: the body is compressed */
+	SP_WHY_UPGRADE,  /* HTTP: 101, or CONNECT */
+	SP_WHY_LONG,     /* a header or chunk line longer than is followed */
+	SP_WHY_BEFORE,   /* it began before the watch, and is not believed yet (LOST) */
+	SP_WHY_NOTHING,  /* nothing of interest is spoken there after all (TRUST) */
+	SP_WHY_OPEN_END, /* HTTP: a reply without a length, and the client had closed first */
 	SP_WHY_MAX,
 };
 struct sp_rec_conn {

@@ -20,9 +20,9 @@ static const struct profile *profile;
 
 static const char *const whats[] = {"?",          "open", "kind",   "trust", "lost",
 				    "unreadable", "eof",  "closed", "reset"};
-static const char *const whys[SP_WHY_MAX] = {"none",    "gap",     "sendfile",  "fault",   "bad",
-					     "race",    "curve",   "mechanism", "version", "tls",
-					     "encoded", "upgrade", "long"};
+static const char *const whys[SP_WHY_MAX] = {
+	"none",    "gap", "sendfile", "fault",   "bad",  "race",   "curve",   "mechanism",
+	"version", "tls", "encoded",  "upgrade", "long", "before", "nothing", "open-end"};
 static const char *const https[] = {"?", "request", "value", "request_end", "reply", "reply_end"};
 
 static void print_address(const uint8_t *a, int family, unsigned port)

@@ -75,7 +75,16 @@ class Client:
                 if not piece:
                     return code, out
                 out += piece
+        if headers.get("connection") == "close" and "content-length" not in headers:
+            return code, self._rest()
         return code, self._take(int(headers.get("content-length", 0)))
+
+    def _rest(self):
+        """A body without a length: what comes until the server closes."""
+        while data := self.sock.recv(65536):
+            self.buf += data
+        out, self.buf = self.buf, b""
+        return out
 
     def post(self, room, **more):
         self.send(request(body(room, **more)))

@@ -341,7 +341,7 @@ static int plain(const char *verb, char **arg)
 	if (!strcmp(verb, "close"))
 		return close(atoi(arg[0]));
 	if (!strcmp(verb, "shutdown"))
-		return shutdown(atoi(arg[0]), SHUT_RDWR);
+		return shutdown(atoi(arg[0]), arg[1] ? atoi(arg[1]) : SHUT_RDWR);
 	if (!strcmp(verb, "peek"))
 		return (int)recv(atoi(arg[0]), buf, (size_t)atoi(arg[1]), MSG_PEEK | MSG_WAITALL);
 	if (!strcmp(verb, "loop"))
