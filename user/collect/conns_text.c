@@ -45,6 +45,7 @@ const char *conns_why(unsigned int why)
 		[SP_WHY_LONG] = "a line too long",
 		[SP_WHY_BEFORE] = "it began before the watch, and is not believed yet",
 		[SP_WHY_NOTHING] = "nothing of interest is spoken there",
+		[SP_WHY_OPEN_END] = "the client closed before a reply without a length ended",
 	};
 
 	return why < ARRAY_SIZE(words) && words[why] ? words[why] : "";
