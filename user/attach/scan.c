@@ -106,10 +106,6 @@ int watched_scan(struct attach *a, struct watched *w)
 	/* The pid is still that process, or this was another's map. */
 	if (!rc && !target_alive(&w->id))
 		rc = -ESRCH;
-	if (!rc) {
-		sock_watch_set(a, w->id.pid, &w->sock, socks_rules(a, w->id.pid));
-		sock_watch_scan(a, w->id.pid, &w->sock, &files);
-	}
 	for (int i = 0; !rc && !a->opts.no_uprobes && i < files.n; i++) {
 		struct plan *plan;
 
@@ -123,6 +119,11 @@ int watched_scan(struct attach *a, struct watched *w)
 		rc = 0;
 		say_failures(a, w, &w->lib[w->nlib - 1]);
 	}
+	/* after the probes, whose programs are ready sooner */
+	if (!rc) {
+		sock_watch_set(a, w->id.pid, &w->sock, socks_rules(a, w->id.pid));
+		sock_watch_scan(a, w->id.pid, &w->sock, &files);
+	}
 	maps_free(&files);
 	took = mono_ns() - began;
 	gap = began - w->born_ns < YOUNG_NS ? YOUNG_GAP : OLD_GAP;
@@ -135,7 +136,6 @@ int watched_inherit(struct attach *a, struct watched *w, const struct watched *p
 {
 	int added = 0;
 
-	sock_watch_inherit(a, w->id.pid, &w->sock, &parent->sock);
 	for (int i = 0; i < parent->nlib; i++) {
 		int n = add_lib(a, w, parent->lib[i].plan);
 
@@ -143,6 +143,7 @@ int watched_inherit(struct attach *a, struct watched *w, const struct watched *p
 			return n;
 		added += n;
 	}
+	sock_watch_inherit(a, w->id.pid, &w->sock, &parent->sock);
 	return added;
 }
 
