@@ -73,7 +73,8 @@ enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
 #define HELD_NO_ENTRY (-1)      /* the table has none */
 #define HELD_UNKNOWN  INT64_MIN /* no table was read */
 
-/* loss: op, until when (ns) events may have gone missing; from ns on. Its kind when connections are not followed for want of room */
+/* loss: op, until when (ns) events may have gone missing; from ns on. Its kind when connections are
+ * not followed for want of room */
 #define SP_LOSS_CONNECTIONS "conn-map-full"
 
 #define SP_ROOM_MAX 64
