@@ -36,6 +36,7 @@ static void sight(struct rig *r, double t, const char *kind)
 	struct sp_event ev = event(r, t, ROLE_TARGET, 0, "");
 
 	strcpy(ev.kind, kind);
+	ev.code = TARGET_BLIND;
 	feed(r, &ev);
 }
 

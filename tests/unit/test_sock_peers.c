@@ -192,6 +192,23 @@ static void test_dim(void **state)
 	to(r, 400);
 	expect_stuck(r, "7001", 330, CAUSE_DECODE_ABSENT, CONF_LIKELY, 0);
 	rig_free(r);
+	/* the same in single processes: one shows its announcements, the other nothing */
+	r = rig_new();
+	for (int code = TARGET_BLIND; code <= (TARGET_BLIND | TARGET_DEAF); code += TARGET_DEAF) {
+		struct sp_event ev = event(r, 0, ROLE_TARGET, 0, "");
+
+		r->pid = PID + (uint32_t)code;
+		ev.pid = r->pid;
+		strcpy(ev.kind, "blind");
+		ev.code = code;
+		feed(r, &ev);
+		arrives(r, 0, code & TARGET_DEAF ? "7002" : "7001", "");
+		conn(r, 0, "lost", "", "");
+	}
+	to(r, 400);
+	expect_doubt(r, "7002", 1, CAUSE_DECODE_ABSENT);
+	assert_int_equal(alerts(r), 1);
+	rig_free(r);
 }
 
 static void stream(struct rig *r, double t, const char *kind, const char *peer)

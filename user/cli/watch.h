@@ -54,7 +54,7 @@ struct watch {
 	struct probed {
 		uint32_t pid;
 		bool halts, halted; /* it was stopped at the last look; and that has been told */
-		bool blind;         /* what it sends cannot be seen, and that has been told */
+		int blind;          /* what cannot be seen of it (TARGET_*), as has been told */
 		uint64_t spent;
 	} probed[WATCH_MAX_PROBED]; /* with a probe in place, or whose state is read */
 	int nprobed;

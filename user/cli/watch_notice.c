@@ -109,17 +109,17 @@ static void say_attached(const struct watch *w, const struct attach_notice *n)
 			n->pid, m.n, n->pid);
 }
 
-/* Is a probe in place that shows operations? */
-static bool shows_posts(const struct watch *w, uint32_t pid)
+/* Is a probe in place that shows this? */
+static bool shows(const struct watch *w, uint32_t pid, enum sp_role role)
 {
 	const struct profile *p = w->profile;
 
 	for (int i = 0; i < p->nuprobes; i++) {
-		bool posts = p->probes[i].event.role == ROLE_POST;
+		bool does = p->probes[i].event.role == role;
 
 		for (int k = 0; k < p->probes[i].nmatch; k++)
-			posts |= p->probes[i].match[k].event.role == ROLE_POST;
-		if (posts && attach_has(w->attach, pid, i))
+			does |= p->probes[i].match[k].event.role == role;
+		if (does && attach_has(w->attach, pid, i))
 			return true;
 	}
 	return false;
@@ -130,22 +130,24 @@ static bool shows_posts(const struct watch *w, uint32_t pid)
 static void tell_sight(struct watch *w, uint32_t pid)
 {
 	struct sp_event ev;
-	bool blind;
+	int code;
 
 	if (w->o.no_uprobes || !attach_sees_sockets(w->attach, pid, false))
 		return;
-	blind = !shows_posts(w, pid);
+	code = (shows(w, pid, ROLE_POST) ? 0 : TARGET_BLIND) |
+	       (shows(w, pid, ROLE_ANNOUNCE) ? 0 : TARGET_DEAF);
 	for (int i = 0; i < w->nprobed; i++) {
-		if (w->probed[i].pid != pid || w->probed[i].blind == blind)
+		if (w->probed[i].pid != pid || w->probed[i].blind == code)
 			continue;
-		w->probed[i].blind = blind;
+		w->probed[i].blind = code;
 		sp_event_init(&ev);
 		ev.ns = mono_ns();
 		ev.pid = ev.tid = pid;
 		ev.role = ROLE_TARGET;
-		snprintf(ev.kind, sizeof(ev.kind), blind ? "blind" : "sighted");
+		ev.code = code;
+		snprintf(ev.kind, sizeof(ev.kind), code ? "blind" : "sighted");
 		collect_inject(w->collect, &ev);
-		if (blind)
+		if (code & TARGET_BLIND)
 			pr_info("pid %u: what it sends cannot be seen: no probe of its transport "
 				"is "
 				"in place, only its sockets are watched",

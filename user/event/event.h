@@ -32,8 +32,9 @@ enum sp_role {
 			sure: whether all workers are known, and so what no thread is at (note:
 			why not) */
 	/* facts about the watch itself; they carry no room */
-	ROLE_TARGET, /* attached, exited, exec, lib; stopped, continued; blind, sighted: no probe
-			that shows operations is in place in the process, or one is again: see kind
+	ROLE_TARGET, /* attached, exited, exec, lib; stopped, continued; blind, sighted: of
+			the probes that show operations (code, bit TARGET_BLIND) or announcements
+			(TARGET_DEAF) none is in place in the process, or both are again: see kind
 		      */
 	ROLE_LOSS,   /* events were lost: count in code, cause in kind */
 	ROLE_STALL,  /* the watcher itself did not run: from ns on, for code ns */
@@ -76,6 +77,10 @@ enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
 /* loss: op, until when (ns) events may have gone missing; from ns on. Its kind when connections are
  * not followed for want of room */
 #define SP_LOSS_CONNECTIONS "conn-map-full"
+
+/* target blind: code */
+#define TARGET_BLIND 1
+#define TARGET_DEAF  2
 
 #define SP_ROOM_MAX 64
 /*

@@ -69,7 +69,7 @@ static void say_peers(struct scene *s)
 		    l->peers[i].agent->key.id);
 		return;
 	}
-	if (l->stage == STAGE_BOOTSTRAP && proc_blind(s->m, p) && proc_dim(p, l->opened_ns))
+	if (l->stage == STAGE_BOOTSTRAP && proc_deaf(s->m, p) && proc_dim(p, l->opened_ns))
 		say(s, true,
 		    "the stream of %s could not be read from its start to now: an announcement "
 		    "may have gone by in it",

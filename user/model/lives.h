@@ -85,7 +85,7 @@ struct proc {
 	uint32_t waitq_seq;        /* how many have entered the waiting queue */
 	uint8_t view;              /* enum view_state */
 	bool halted;               /* it is stopped: nothing in it can move */
-	bool blind;                /* no probe in it shows operations */
+	bool blind, deaf;          /* no probe in it shows operations, announcements */
 	bool dim_more;             /* more are than are known by name: for good */
 	uint8_t ndim;              /* those that still are */
 	char dim_peer[MAX_DIM][64];
@@ -454,6 +454,11 @@ void stall_clear(struct model *m, struct life *l);
 uint64_t life_ahead(const struct model *m, const struct life *l);
 uint64_t op_ahead(const struct op *o);
 uint64_t stage_span(const struct model *m, const struct life *l);
+/* Are announcements seen on sockets only? */
+static inline bool proc_deaf(const struct model *m, const struct proc *p)
+{
+	return m->cfg.no_posts || p->deaf;
+}
 /* Are the operations of the process out of sight? */
 static inline bool proc_blind(const struct model *m, const struct proc *p)
 {

@@ -103,15 +103,16 @@ static int halt(struct model *m, struct proc *p, bool halted)
 }
 
 /* Whether operations are seen decides how long a life may wait for what. */
-static int sight(struct model *m, uint32_t pid, bool blind)
+static int sight(struct model *m, uint32_t pid, int64_t code)
 {
 	struct proc *p = proc_get(m, pid);
 	int rc = 0;
 
 	if (!p)
 		return -ENOMEM;
-	p->blind = blind;
-	if (blind)
+	p->blind = code & TARGET_BLIND;
+	p->deaf = code & TARGET_DEAF;
+	if (p->blind)
 		widen(m);
 	for (struct life *l = p->lives; l; l = l->next)
 		if (timer_arm(m, l))
@@ -127,7 +128,7 @@ static int target(struct model *m, const struct sp_event *ev)
 
 	tell_taken(m, ev, NULL);
 	if (!strcmp(ev->kind, "blind") || !strcmp(ev->kind, "sighted"))
-		return sight(m, ev->pid, ev->kind[0] == 'b');
+		return sight(m, ev->pid, ev->kind[0] == 'b' ? ev->code : 0);
 	tell_target(m, ev, ev->kind);
 	if (over) {
 		HASH_FIND(hh, m->procs, &ev->pid, sizeof(ev->pid), p);

@@ -65,7 +65,7 @@ static bool unheard(const struct model *m, const struct life *l)
 {
 	const struct proc *p = l->proc;
 
-	return proc_blind(m, p) && proc_dim(p, l->opened_ns);
+	return proc_deaf(m, p) && proc_dim(p, l->opened_ns);
 }
 
 void asked_cap(const struct model *m, const struct life *l, struct choice *c)
