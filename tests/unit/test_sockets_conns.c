@@ -204,6 +204,22 @@ static void test_another_process_reads(void **state)
 	rig_none(r);
 }
 
+/* A child reads some of it and ends: the connection is its parent's, as before. */
+static void test_a_child_reads_and_ends(void **state)
+{
+	struct rig *r = *state;
+	struct sp_rec_conn rec = conn_rec(2, 11, 1, S_STATUS, SP_CONN_LOST);
+
+	conn_opens(r, 1, PID, 1, S_STATUS);
+	r->n = 0;
+	feed_conn(r, &rec);
+	rig_expect(r, ROLE_PEER, "lost");
+	sockets_process_gone(r->s, 11, 3);
+	conn_is(r, 4, 1, S_STATUS, SP_CONN_CLOSED, 0, 0);
+	assert_int_equal(rig_expect(r, ROLE_PEER, "closed").pid, PID);
+	rig_none(r);
+}
+
 /* The server reads the last message after the peer has closed: the end is told behind it. */
 static void test_message_behind_the_end(void **state)
 {
@@ -260,6 +276,7 @@ int main(void)
 		T(test_agents_belong_to_a_process),
 		T(test_who_is_introduced),
 		T(test_another_process_reads),
+		T(test_a_child_reads_and_ends),
 		T(test_message_behind_the_end),
 		T(test_end_before_the_confirmation),
 	};

@@ -15,7 +15,7 @@
 
 struct conn {
 	uint64_t id, ended_ns;
-	uint32_t pid;
+	uint32_t pid, home; /* which used it last, which was the first (of those that live) */
 	uint8_t rule, decode;
 	uint8_t follows;     /* DIR_BIT: decoded now */
 	bool opened, spoken; /* told so; what it speaks is known */
@@ -131,7 +131,7 @@ static struct conn *get(struct conns *c, uint64_t id, uint32_t pid)
 	if (!k)
 		return NULL;
 	k->id = id;
-	k->pid = pid;
+	k->pid = k->home = pid;
 	k->rule = NO_RULE;
 	HASH_ADD(hh, c->by_id, id, sizeof(k->id), k);
 	if (!k->hh.tbl) {
@@ -446,9 +446,14 @@ void conns_process_gone(struct conns *c, uint32_t pid)
 {
 	struct conn *k, *next;
 
-	HASH_ITER (hh, c->by_id, k, next)
+	HASH_ITER (hh, c->by_id, k, next) {
+		if (k->home == pid)
+			k->home = k->pid;
+		else if (k->pid == pid)
+			k->pid = k->home; /* a child that it had been shared with */
 		if (k->pid == pid)
 			drop(c, k);
+	}
 }
 
 void conns_stats(const struct conns *c, struct collect_stats *st)
