@@ -150,7 +150,9 @@ class Hostile(unittest.TestCase):
             target.send(metadata(b"5002", need=b"2"))
             self.settle(target, watch)
             alert = watch.wait_stuck(5002)
-            self.assertEqual((alert["cause"], alert["confidence"]), ("quorum-incomplete", "likely"))
+            # so soon after an attach another rank's message may have come before it: then only `possible`
+            self.assertEqual(alert["cause"], "quorum-incomplete")
+            self.assertIn(alert["confidence"], ("likely", "possible"))
             watch.stop()
             self.assertEqual(watch.of_type("loss"), [])
             self.assertTrue({"5000", "5001", "5002"} <= self.readable(watch))
