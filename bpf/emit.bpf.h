@@ -27,6 +27,9 @@ static __always_inline void sp_rec_head(struct sp_rec_hit *rec, __u64 seq, __u16
 	rec->h.nargs = 0;
 	rec->h.frame = 0;
 	rec->h.ndata = 0;
+	rec->h.enter_ns = 0;
+	rec->h.scope_ns = 0;
+	rec->h.count = 0;
 	rec->h.pad = 0;
 }
 
@@ -96,9 +99,9 @@ static __always_inline int sp_arg_step(const struct sp_probe *p, __u32 i, const 
 	rec->len[a] = len;
 	rec->alt[a] = i;
 	if (len >= 0 || len == SP_LEN_EMPTY)
-		rec->h.pad &= ~(1ull << a);
+		rec->h.pad &= ~(1u << a);
 	else
-		rec->h.pad |= 1ull << a;
+		rec->h.pad |= 1u << a;
 	return 1;
 }
 

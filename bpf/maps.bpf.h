@@ -44,16 +44,6 @@ struct {
  * the thread's next call (a deletion and an insertion cost more than the call's other work), told
  * apart by the stack pointer, and removed when the thread ends.
  */
-struct sp_saved_key {
-	__u64 pid_tgid;
-	__u32 probe;
-	__u32 pad;
-};
-struct sp_saved {
-	__u64 arg[SP_MAX_SAVED];
-	__u64 sp;  /* at function entry */
-	__u64 bad; /* bit i: arg[i] could not be read */
-};
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);

@@ -11,8 +11,8 @@
 #include <linux/types.h>
 #endif
 
-#define SP_MAX_PROBES 64 /* probes of one profile */
-#define SP_MAX_ARGS   8  /* arguments of one probe */
+#define SP_MAX_PROBES 128 /* probes of one profile, those of its groups included */
+#define SP_MAX_ARGS   8   /* arguments of one probe */
 #define SP_MAX_FETCH                                                                               \
 	16              /* fetch programs of one probe: arguments x alternatives, plus conditions  \
 			 */
@@ -37,6 +37,7 @@ enum sp_op_code {
 	SP_OP_IMM,   /* v = imm */
 	SP_OP_DEREF, /* v = 8 bytes read at v + imm */
 	SP_OP_ADD,   /* v += imm: what is left of an outermost +OFF() of a composite type */
+	SP_OP_EACH,  /* v = address of the element at hand (n = 0), of the outer one (n = 1) */
 };
 
 struct sp_op {
@@ -66,8 +67,8 @@ enum sp_type {
  * interpreter reads sizeof(type) bytes at v + off. Without it, v itself is truncated to the type.
  * For composite types v + off is the address of the object.
  * A program with SP_F_COND produces no argument: when it is zero or cannot be read, the program
- * after it is skipped. Programs with the same arg are alternatives: the first that can be read
- * wins.
+ * after it is skipped; with a mask (max, 0: none) only these bits of it count. Programs with the
+ * same arg are alternatives: the first that can be read wins.
  */
 #define SP_F_MEM  1
 #define SP_F_COND 2
@@ -102,10 +103,15 @@ enum sp_class {
 };
 
 /* What one probe does at a hit. Value of the array map sp_probes, index = probe. */
-#define SP_P_DROP_NEGATIVE 1 /* return value (s32) < 0: not an event, look no further */
-#define SP_P_ON_CHANGE     2 /* emit only when the return value differs from the last for op_arg */
-#define SP_P_CLEAR_POLL    4 /* forget the remembered answer of op_arg */
-#define SP_P_FRAMES        8 /* frame_arg is one frame of a multipart message */
+#define SP_P_DROP_NEGATIVE 1  /* return value (s32) < 0: not an event, look no further */
+#define SP_P_ON_CHANGE     2  /* emit only when the return value differs from the last for op_arg */
+#define SP_P_CLEAR_POLL    4  /* forget the remembered answer of op_arg */
+#define SP_P_FRAMES        8  /* frame_arg is one frame of a multipart message */
+#define SP_P_DROP_ZERO     16 /* return value (s32) 0: not an event, look no further */
+#define SP_P_SCOPE                                                                                 \
+	32 /* a call that carries a room or an operation: what runs inside it is its own */
+#define SP_P_SCOPED 64  /* its records say which call encloses them (sp_rec.scope_ns) */
+#define SP_P_EACH   128 /* a record for each element: struct sp_each */
 struct sp_probe {
 	struct sp_fetch fetch[SP_MAX_FETCH];
 	struct sp_head head[SP_MAX_HEADS];
@@ -125,6 +131,62 @@ struct sp_probe {
 	 * the programs are loaded. */
 	__u8 op_fetch, frame_fetch, more_fetch, sock_fetch;
 	__u8 pad[3];
+};
+
+/*
+ * Probes that look at several elements (SP_P_EACH). Value of the array map sp_each_of, index =
+ * probe. A second level's expressions may use the first level's element ($each of its own level is
+ * SP_OP_EACH 0, of the outer one 1).
+ */
+#define SP_EACH_MAX 64 /* elements looked at in one hit, over both levels; more: SP_C_EACH_CUT */
+enum sp_each_kind {
+	SP_EACH_NONE = 0,
+	SP_EACH_LIST,  /* from base while not 0, the next one's address at element + next */
+	SP_EACH_COUNT, /* count elements of stride bytes from base */
+	SP_EACH_END,   /* from base to below count (an address), stride bytes each */
+};
+struct sp_each_level {
+	struct sp_fetch base, count; /* scalars; count unused for a list */
+	/* stride: bytes of an element; when it is not fixed (0), (count - base) / this fetch */
+	struct sp_fetch number;
+	__u32 kind; /* enum sp_each_kind */
+	__u32 stride;
+	__s32 next;
+	__u32 pad;
+};
+#define SP_TALLY_NONE 0
+#define SP_TALLY_POST 1 /* each element is a piece of work posted; asks: a completion will come */
+#define SP_TALLY_DONE 2 /* each element is a completion; failed by `only`; asks: it counts at all  \
+			 */
+struct sp_each {
+	struct sp_each_level level[2];
+	struct sp_fetch only; /* a condition: an element without it gives no record */
+	struct sp_fetch asks; /* a condition of the tally */
+	__u8 nlevels;
+	__u8 first; /* one record, of the first element that qualifies; its count: of all elements
+		     */
+	__u8 has_only; /* only is set */
+	__u8 has_asks;
+	__u8 tally;     /* SP_TALLY_* */
+	__u8 tally_arg; /* index of the argument that is the key, a scalar */
+	__u8 tally_id;  /* which tally of the profile: probes of one tally share it */
+	__u8 pad;
+};
+/* What is posted and not completed. Map sp_tallies. Counted at a post's entry (before anybody can
+ * poll the completion), taken back when the post fails. */
+struct sp_tally_key {
+	__u64 key;
+	__u32 pid;
+	__u32 id; /* sp_each.tally_id */
+};
+struct sp_tally {
+	__u64 posted;    /* elements */
+	__u64 asked;     /* of these, with a completion to come */
+	__u64 completed; /* since the attach; more than was posted: these were posted before */
+	__u64 failed;    /* of these */
+	__u64 post_ns, done_ns; /* the last of each */
+	__u32 tid;              /* who posted last */
+	__u32 pad;
 };
 
 /* Cookie of an attached probe: which probe, what to do there, and how far the stack has moved. */
@@ -148,7 +210,7 @@ enum sp_rec_type {
 	SP_REC_HTTP,    /* struct sp_rec_http */
 };
 
-/* Every record begins so. 40 bytes. */
+/* Every record begins so. 56 bytes. */
 #define SP_RF_MORE 1 /* frames: more frames of this message follow */
 #define SP_RF_CUT  2 /* frames: the first frame seen was not the message's first */
 #define SP_RF_OUT  4 /* frames on a socket: sent by the watched process; else received */
@@ -163,7 +225,11 @@ struct sp_rec {
 	__u8 nargs;
 	__u8 frame; /* frames: index of this frame in its message, from 0; CUT: from first seen */
 	__u8 ndata; /* enum sp_class */
-	__u64 pad;
+	__u64 enter_ns; /* a return: when the call was entered; 0 not known */
+	__u64 scope_ns; /* SP_P_SCOPE, SP_P_SCOPED: enter_ns of the innermost call with SP_P_SCOPE
+			   on this thread that encloses this one; 0 none */
+	__u32 count;    /* SP_P_EACH with first: elements; else 1 (0: not such a record) */
+	__u32 pad;
 };
 
 /*
@@ -201,6 +267,25 @@ struct sp_seq_state {
 	__u32 next; /* index of the next frame */
 };
 
+/*
+ * A call that has been entered and not left. Map sp_saved: value struct sp_saved, whose sp is 0
+ * once the call has returned. A frame left by an exception or longjmp stays: user space compares
+ * ra with the word at sp (x86-64), and the thread's own stack pointer where it can be had.
+ */
+struct sp_saved_key {
+	__u64 pid_tgid;
+	__u32 probe;
+	__u32 pad;
+};
+struct sp_saved {
+	__u64 arg[SP_MAX_SAVED];
+	__u64 sp;       /* at function entry; 0: not under way */
+	__u64 bad;      /* bit i: arg[i] could not be read */
+	__u64 ns;       /* entered then */
+	__u64 scope_ns; /* as of sp_rec */
+	__u64 ra;       /* return address; 0: not known */
+};
+
 /* Last answer of a poll function. Map sp_polls. */
 #define SP_MAX_POLLS 65536
 struct sp_poll_key {
@@ -227,6 +312,9 @@ enum sp_counter {
 	SP_C_CONN_FULL,      /* connections not followed: map full */
 	SP_C_SOCK_FAULT,     /* payload that could not be read */
 	SP_C_SOCK_GAP,       /* directions given up because bytes passed unseen */
+	SP_C_EACH_CUT,       /* hits with more elements than are looked at */
+	SP_C_SCOPE_FULL,     /* threads whose enclosing calls are not known: map full */
+	SP_C_TALLY_FULL,
 	SP_C_MAX,
 };
 

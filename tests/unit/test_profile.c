@@ -74,7 +74,7 @@ static void design_example(void **state)
 	assert_false(p->needs[1].last);
 	assert_int_equal(p->nlibs, 2);
 	assert_string_equal(p->libs[1].id, "zmq");
-	assert_string_equal(p->libs[1].file, "libzmq*.so*");
+	assert_string_equal(p->libs[1].file[0], "libzmq*.so*");
 	assert_int_equal(p->nprobes, 1);
 	assert_int_equal(probe->library, 0);
 	assert_int_equal(probe->on, ON_RETURN);
@@ -98,9 +98,9 @@ static void design_example(void **state)
 	assert_int_equal(probe->match[0].event.role, ROLE_POST);
 	assert_string_equal(probe->match[0].event.field[0].value, "kv");
 	/* what the file leaves out */
-	assert_true(p->status.done.lo == 0 && p->status.done.hi == 0);
-	assert_true(p->status.busy.lo == 1 && p->status.busy.hi == 1);
-	assert_true(p->status.error.lo == INT64_MIN && p->status.error.hi == -1);
+	assert_true(p->statuses[0].done.lo == 0 && p->statuses[0].done.hi == 0);
+	assert_true(p->statuses[0].busy.lo == 1 && p->statuses[0].busy.hi == 1);
+	assert_true(p->statuses[0].error.lo == INT64_MIN && p->statuses[0].error.hi == -1);
 	profile_free(pf);
 }
 
@@ -346,11 +346,11 @@ static void extensions(void **state)
 	assert_ptr_equal(profile_by_cmdline(pf, "anything"), &pf->profiles[1]);
 	assert_true(p->stage_ns[STAGE_INFLIGHT] == 0);
 	assert_true(p->stage_ns[STAGE_READY] == 300000000000ULL); /* left out: the default */
-	assert_true(p->status.done.lo == 10 && p->status.done.hi == 12);
-	assert_true(p->status.error.lo == 100 && p->status.error.hi == INT64_MAX);
-	assert_int_equal(p->status.nnames, 2);
-	assert_string_equal(p->status.names[0].text, "gone");
-	assert_int_equal(p->status.names[1].code, -1);
+	assert_true(p->statuses[0].done.lo == 10 && p->statuses[0].done.hi == 12);
+	assert_true(p->statuses[0].error.lo == 100 && p->statuses[0].error.hi == INT64_MAX);
+	assert_int_equal(p->statuses[0].nnames, 2);
+	assert_string_equal(p->statuses[0].names[0].text, "gone");
+	assert_int_equal(p->statuses[0].names[1].code, -1);
 
 	assert_int_equal(a->library, 1);
 	assert_int_equal(a->on, ON_RET);

@@ -99,11 +99,35 @@ bool attach_has_seq(const struct attach *a);
 int attach_counters(const struct attach *a, uint64_t out[SP_C_MAX]);
 bool attach_last_poll(const struct attach *a, uint32_t pid, uint64_t op, struct sp_poll *out);
 
+/* Calls that were entered before older_than_ns and have not been left, as far as can be told. */
+struct attach_inside {
+	uint32_t pid, tid;
+	int probe;                  /* index into the profile's probes */
+	uint64_t enter_ns;          /* CLOCK_MONOTONIC */
+	uint64_t scope_ns;          /* enter_ns of the call that encloses it, 0: none */
+	uint64_t arg[SP_MAX_SAVED]; /* its first nargs arguments */
+	uint64_t bad;               /* bit i: arg[i] is not known */
+	int nargs;
+	bool unsure; /* whether the thread is still in it could not be verified */
+};
+typedef void (*attach_inside_fn)(void *ctx, const struct attach_inside *in);
+int attach_inside(const struct attach *a, uint64_t older_than_ns, attach_inside_fn fn, void *ctx);
+/* Work posted and not completed, by key (a queue pair): every entry of the tallies. */
+struct attach_tally {
+	uint32_t pid;
+	int id; /* tally of the profile (struct profile.tally) */
+	uint64_t key;
+	struct sp_tally n;
+};
+typedef void (*attach_tally_fn)(void *ctx, const struct attach_tally *t);
+int attach_tallies(const struct attach *a, attach_tally_fn fn, void *ctx);
+
 /* Each (target, library file, probe): what became of it. */
 struct attach_row {
 	uint32_t pid;
 	const char *library, *file, *probe, *symbol; /* symbol: as found, "" when not */
 	bool ok, required, emulated; /* emulated: the kernel need not single-step it */
+	bool off;    /* not asked for (enabled: false, --disable): not attached, and no fault */
 	bool socket; /* a socket function of a libc (file), or (file "") an entry of `sockets:` in a
 			process (symbol) */
 	enum attach_backend backend;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <elf.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +12,10 @@
 
 #define MAX_MATCHES 16 /* functions one glob may fit */
 
-static bool lib_fits(const struct profile_lib *lib, const char *base)
-{
-	return fnmatch(lib->file, base, 0) == 0;
-}
-
 bool plan_wants(const struct profile *p, const struct map_file *f)
 {
 	for (int i = 0; i < p->nlibs; i++)
-		if (lib_fits(&p->libs[i], f->base))
+		if (profile_lib_fits(&p->libs[i], f->base))
 			return true;
 	return false;
 }
@@ -205,7 +199,8 @@ static int resolve_all(struct plan *plan, const struct profile *p, const char *b
 		struct plan_probe *out = &plan->probe[plan->nprobe];
 		int err = 0;
 
-		if (p->probes[i].library < 0 || !lib_fits(&p->libs[p->probes[i].library], base))
+		if (p->probes[i].library < 0 ||
+		    !profile_lib_fits(&p->libs[p->probes[i].library], base))
 			continue;
 		out->index = i;
 		if (ef)

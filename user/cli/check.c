@@ -47,16 +47,16 @@ static void print_settings(const struct profile *p)
 	for (int i = 0; i < p->nneeds; i++)
 		printf("%s%s%s", i ? ", " : "", p->needs[i].kind, p->needs[i].last ? ".last" : "");
 	printf("\n  status    ");
-	print_range("done", &p->status.done);
+	print_range("done", &p->statuses[0].done);
 	printf(",");
-	print_range("busy", &p->status.busy);
+	print_range("busy", &p->statuses[0].busy);
 	printf(",");
-	print_range("error", &p->status.error);
-	if (p->status.nnames)
-		printf("; %d named", p->status.nnames);
+	print_range("error", &p->statuses[0].error);
+	if (p->statuses[0].nnames)
+		printf("; %d named", p->statuses[0].nnames);
 	printf("\n");
 	for (int i = 0; i < p->nlibs; i++)
-		printf("  library    %s: %s\n", p->libs[i].id, p->libs[i].file);
+		printf("  library    %s: %s\n", p->libs[i].id, p->libs[i].file[0]);
 }
 
 static void print_args(const struct profile_probe *p)

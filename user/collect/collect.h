@@ -10,6 +10,7 @@
 #ifndef SP_COLLECT_H
 #define SP_COLLECT_H
 
+#include "attach/attach.h"
 #include "event/event.h"
 #include "profile/profile.h"
 #include "sp_shared.h"
@@ -42,6 +43,10 @@ int collect_inject(struct collect *c, const struct sp_event *ev);
 /* The kernel's counters (struct attach: attach_counters); what grew since the last call becomes
  * ROLE_LOSS events at time now_ns. */
 void collect_counters(struct collect *c, const uint64_t now[SP_C_MAX], uint64_t now_ns);
+/* Calls under way (attach_inside) and work not completed (attach_tallies), all of them, about once
+ * a second; what is new or over becomes events of role call, kind inside, left, tally. */
+void collect_inside(struct collect *c, const struct attach_inside *in, int n, uint64_t now_ns);
+void collect_tallies(struct collect *c, const struct attach_tally *t, int n, uint64_t now_ns);
 /* Hand on every event up to horizon_ns. */
 void collect_release(struct collect *c, uint64_t horizon_ns);
 

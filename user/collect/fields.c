@@ -240,21 +240,21 @@ static int evaluate(const struct profile_probe *pr, const struct field_plan *pla
 	return 0;
 }
 
-static enum sp_opstate classify(const struct profile *p, int64_t code)
+static enum sp_opstate classify(const struct status_spec *s, int64_t code)
 {
-	if (code >= p->status.done.lo && code <= p->status.done.hi)
+	if (code >= s->done.lo && code <= s->done.hi)
 		return OPS_DONE;
-	if (code >= p->status.busy.lo && code <= p->status.busy.hi)
+	if (code >= s->busy.lo && code <= s->busy.hi)
 		return OPS_BUSY;
-	if (code >= p->status.error.lo && code <= p->status.error.hi)
+	if (code >= s->error.lo && code <= s->error.hi)
 		return OPS_ERROR;
 	return OPS_UNKNOWN;
 }
 
-static void set_code(const struct profile *p, const struct value *v, bool errors_only,
+static void set_code(const struct status_spec *s, const struct value *v, bool errors_only,
 		     struct sp_event *ev)
 {
-	enum sp_opstate st = classify(p, (int64_t)v->num);
+	enum sp_opstate st = classify(s, (int64_t)v->num);
 
 	if (errors_only && st != OPS_ERROR)
 		return;
@@ -262,9 +262,9 @@ static void set_code(const struct profile *p, const struct value *v, bool errors
 	ev->status = st;
 	if (st != OPS_ERROR)
 		return;
-	for (int i = 0; i < p->status.nnames; i++)
-		if (p->status.names[i].code == ev->code)
-			snprintf(ev->note, sizeof(ev->note), "%s", p->status.names[i].text);
+	for (int i = 0; i < s->nnames; i++)
+		if (s->names[i].code == ev->code)
+			snprintf(ev->note, sizeof(ev->note), "%s", s->names[i].text);
 }
 
 static int32_t as_i32(const struct value *v)
@@ -285,7 +285,7 @@ static int8_t as_flag(const struct value *v)
 
 #define COPY_TEXT(dst, v) snprintf(dst, sizeof(dst), "%.*s", (int)sizeof(dst) - 1, (v)->text)
 
-static void set_field(const struct profile *p, enum field id, const struct value *v,
+static void set_field(const struct status_spec *s, enum field id, const struct value *v,
 		      struct sp_event *ev)
 {
 	switch (id) {
@@ -327,7 +327,7 @@ static void set_field(const struct profile *p, enum field id, const struct value
 		break;
 	case F_STATUS:
 	case F_ERROR:
-		set_code(p, v, id == F_ERROR, ev);
+		set_code(s, v, id == F_ERROR, ev);
 		break;
 	case F_NOTE:
 		if (!ev->note[0])
@@ -387,7 +387,7 @@ int fields_fill(const struct profile *p, const struct profile_probe *pr,
 		if (rc)
 			return -EFAULT;
 		if (v.set)
-			set_field(p, id, &v, ev);
+			set_field(&p->statuses[pr->status], id, &v, ev);
 	}
 	if (is_dummy(plan->spec, caps))
 		ev->flags |= EV_NODATA;

@@ -84,6 +84,15 @@ enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
 
 #define SP_ROOM_MAX 64
 /*
+ * call: a call of the transport's surroundings (CUDA, verbs). With a room where one is known: it
+ * ran inside a call of that room, or its thread worked for that room between two declared events.
+ * kind: the profile's word (copy, sync, launch, post, completion...), bytes, object ("stream
+ * 0x7f..", "qp 17"), code, status and note (an error's name), took_ns, count. Of the watch's own
+ * making: inside: thread tid is in the call of probe since code (ns) and has not left it; left: it
+ * has. count: of probe, without a room, count calls more (bytes in all; code: how many failed).
+ *   tally: object: code pieces of work posted and not completed, none completed since op (ns);
+ *          0: all are complete again.
+ *
  * What sockets show (op: the request, the same number in all that is told of it):
  * arrive: rid, peer (the request's bootstrap host), EV_*. reply: code, the HTTP status; kind first
  * (its head; ends nothing), end. abort: kind client-gone, the client closed before it was answered.
@@ -104,9 +113,13 @@ struct sp_event {
 	int16_t probe; /* index into the profile's probes (an entry of sockets: is one), -1: none */
 	int16_t rank;  /* destination rank as the transport names it */
 	int32_t chunk, part, parts, need;
-	uint32_t covers; /* bit i: also satisfies needs[i] of the profile */
-	int64_t code;    /* raw return or status code */
-	uint64_t op;     /* handle of the operation */
+	uint32_t covers;  /* bit i: also satisfies needs[i] of the profile */
+	int64_t code;     /* raw return or status code */
+	uint64_t op;      /* handle of the operation */
+	uint64_t bytes;   /* call, post: size; 0 unset */
+	uint64_t took_ns; /* call: from its entry to its return; 0 unknown */
+	uint32_t count;   /* call, post: elements or calls that it stands for; 0 and 1: one */
+	char object[32];  /* call: what it works on: "stream 0x7f..", "qp 17" */
 	char room[SP_ROOM_MAX];
 	char kind[16];  /* post: kv, aux, state...; control, target, loss: which */
 	char peer[64];  /* address, "ip:port" */

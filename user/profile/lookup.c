@@ -32,6 +32,14 @@ bool profile_host_is_fake(const struct profile *p, const char *host)
 	return false;
 }
 
+bool profile_lib_fits(const struct profile_lib *lib, const char *base)
+{
+	for (int i = 0; i < lib->nfiles; i++)
+		if (!fnmatch(lib->file[i], base, 0))
+			return true;
+	return false;
+}
+
 bool profile_room_is_fake(const struct profile *p, const char *room)
 {
 	unsigned long long v;

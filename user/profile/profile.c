@@ -163,6 +163,13 @@ int profile_parse(const char *name, const char *text, size_t len, struct profile
 	return 0;
 }
 
+static void status_clear(struct status_spec *s)
+{
+	for (int i = 0; i < s->nnames; i++)
+		free(s->names[i].text);
+	free(s->names);
+}
+
 void profile_clear(struct profile *p)
 {
 	for (int i = 0; i < p->nprobes; i++)
@@ -170,13 +177,14 @@ void profile_clear(struct profile *p)
 	free(p->probes);
 	for (int i = 0; i < p->nlibs; i++) {
 		free(p->libs[i].id);
-		free(p->libs[i].file);
+		for (int k = 0; k < p->libs[i].nfiles; k++)
+			free(p->libs[i].file[k]);
 	}
 	free(p->libs);
-	for (int i = 0; i <= p->status.nnames && p->status.names; i++)
-		if (i < p->status.nnames)
-			free(p->status.names[i].text);
-	free(p->status.names);
+	for (int i = 0; i < p->nstatuses; i++)
+		status_clear(&p->statuses[i]);
+	free(p->statuses);
+	free(p->tallies);
 	for (int i = 0; i < p->nfake_hosts; i++)
 		free(p->fake_hosts[i]);
 	sockets_clear(p->sockets);

@@ -33,6 +33,9 @@ enum pat_shape {
 	PAT_TOKEN, /* 1+ printable bytes, as few as let the rest match (the last: all that is left)
 		    */
 	PAT_LEN,   /* frames only, alone: captures the length of the frame, any content */
+	PAT_U64S,  /* frames only, alone: an array of little-endian 64-bit numbers, as far as copied
+		    */
+	PAT_S32S,  /* the same of 32-bit numbers */
 };
 
 #define PAT_MAX_PARTS 16
@@ -128,12 +131,58 @@ struct profile_arg {
 	bool is_signed, is_hex, is_composite;
 };
 
+struct status_range {
+	int64_t lo, hi; /* inclusive */
+};
+struct status_name {
+	int64_t code;
+	char *text;
+};
+
+/* How codes read: `status:` of a profile, of a group, or of a probe. */
+struct status_spec {
+	struct status_range done, busy, error;
+	struct status_name *names;
+	int nnames;
+};
+
+/* Which room a call without one of its own belongs to: `scope:`. */
+enum probe_scope {
+	SCOPE_NONE,   /* the process's */
+	SCOPE_CALL,   /* the room of the call that encloses it on its thread */
+	SCOPE_THREAD, /* that, else the room that the thread works for between two events with
+			 work: begin and work: end */
+};
+
+/* A function that no symbol names: found through a pointer, in one of these ways. */
+#define PROBE_MAX_POINTERS 4
+struct probe_pointer {
+	bool at_call;   /* else: static, from the file itself */
+	int library;    /* of the function that is named here */
+	char *function; /* at_call: a pointer to the probe's function can be read when it returns;
+			   static: a table of pointers is passed to it */
+	struct sp_fetch fetch; /* at_call: the pointer, $argN and $retval */
+	int argument;          /* static: which argument the table is (from 1) */
+	uint64_t copied_to; /* static: where in its first argument the function copies the pointer:
+			       tells the slot; 0: not given */
+	int64_t slot;       /* static: offset in the table, when the code does not tell; -1: none */
+	struct profile_mark mark;
+};
+
 struct profile_probe {
 	char *name;
-	int library;      /* index into libs; -1: an entry of sockets: (no symbol, no uprobe) */
-	int socket;       /* index into sockets->entry; -1: a uprobe */
-	char *symbol;     /* glob over .dynsym and .symtab; NULL for a socket */
-	enum probe_on on; /* return = uretprobe; ret = a probe on each ret instruction */
+	int library;  /* index into libs; -1: an entry of sockets: (no symbol, no uprobe) */
+	int socket;   /* index into sockets->entry; -1: a uprobe */
+	char *symbol; /* glob over .dynsym and .symtab; NULL for a socket, and with pointers */
+	struct probe_pointer *pointer;
+	int npointers;
+	enum probe_scope scope;
+	bool off;            /* enabled: false, or --disable: not attached */
+	bool waits;          /* to be in this call for long is its nature (a receive) */
+	const char *group;   /* name of the group it comes from, NULL: the profile's own */
+	int status;          /* index into the profile's statuses */
+	struct sp_each each; /* prog.flags & SP_P_EACH */
+	enum probe_on on;    /* return = uretprobe; ret = a probe on each ret instruction */
 	bool nothrow;
 	bool required; /* default true */
 	struct profile_arg args[SP_MAX_ARGS];
@@ -146,22 +195,20 @@ struct profile_probe {
 	struct profile_mark mark;
 };
 
+#define LIB_MAX_FILES 16
 struct profile_lib {
 	char *id;
-	char *file; /* glob over the base name of mapped files */
+	char *file[LIB_MAX_FILES]; /* globs over the base name of mapped files: any of them */
+	int nfiles;
+};
+
+struct profile_tally {           /* `tally:`: probes with the same name share one */
+	char name[PAT_NAME_MAX]; /* "queue pair" */
 };
 
 struct profile_need { /* one word of done.needs: "kv.last" or "aux" */
 	char kind[16];
 	bool last;
-};
-
-struct status_range {
-	int64_t lo, hi; /* inclusive */
-};
-struct status_name {
-	int64_t code;
-	char *text;
 };
 
 #define PROFILE_MAX_FAKE  8
@@ -177,11 +224,11 @@ struct profile {
 	uint64_t stage_ns[SP_STAGE_MAX]; /* indexed by enum sp_stage */
 	struct profile_need needs[PROFILE_MAX_NEEDS];
 	int nneeds;
-	struct { /* how an operation's code reads; default: 0 done, 1 busy, <0 error */
-		struct status_range done, busy, error;
-		struct status_name *names;
-		int nnames;
-	} status;
+	struct status_spec
+		*statuses; /* [0]: the profile's own; default: 0 done, 1 busy, <0 error */
+	int nstatuses;
+	struct profile_tally *tallies;
+	int ntallies;
 	struct profile_lib *libs;
 	int nlibs;
 	struct profile_probe *probes; /* uprobes first, then one for each entry of sockets: */
@@ -214,6 +261,9 @@ const char *profile_default_path(char *buf, size_t len);
 const struct profile *profile_by_name(const struct profile_file *pf, const char *name);
 /* The first whose match fits the command line (args joined by spaces), NULL if none. */
 const struct profile *profile_by_cmdline(const struct profile_file *pf, const char *cmdline);
+/* Turn probes on or off: names of probes or groups. Error: none has that name. */
+int profile_enable(struct profile *p, const char *name, bool on, struct sp_err *err);
+bool profile_lib_fits(const struct profile_lib *lib, const char *base);
 bool profile_room_is_fake(const struct profile *p, const char *room);
 /* Is this the bootstrap host of fake rooms? host: as a request gives it. */
 bool profile_host_is_fake(const struct profile *p, const char *host);

@@ -45,6 +45,9 @@ bool number_parse(const char *text, int64_t *out); /* the whole text, decimal or
 
 /* ---- the parts of a profile ------------------------------------------------------------------ */
 int read_settings(const struct reader *r, const struct ynode *map); /* all but the probes */
+int read_status(const struct reader *r, const struct ynode *map, struct status_spec *s);
+struct status_spec *
+status_add(struct profile *p); /* one more, with the defaults; NULL: no memory */
 int read_probe(const struct reader *r, const struct ynode *map, struct profile_probe *p);
 int read_args(const struct reader *r, const struct ynode *list, struct profile_probe *p);
 int read_python(const struct reader *r, const struct ynode *map); /* `python:` */

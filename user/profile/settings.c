@@ -214,9 +214,8 @@ static int read_range(const struct reader *r, const struct ynode *n, const char 
 		      what);
 }
 
-static int read_code_names(const struct reader *r, const struct ynode *map)
+static int read_code_names(const struct reader *r, const struct ynode *map, struct status_spec *s)
 {
-	struct profile *p = r->profile;
 	int rc = need_map(r, map, "names");
 
 	if (rc || !map->n)
@@ -224,22 +223,22 @@ static int read_code_names(const struct reader *r, const struct ynode *map)
 	if (map->n > CODE_NAMES_MAX)
 		return bad_at(r, ynode_key(map, CODE_NAMES_MAX)->mark, "names: more than %d",
 			      CODE_NAMES_MAX);
-	p->status.names = calloc(map->n, sizeof(*p->status.names));
-	if (!p->status.names)
+	s->names = calloc(map->n, sizeof(*s->names));
+	if (!s->names)
 		return no_memory(r);
 	for (size_t i = 0; !rc && i < map->n; i++) {
-		struct status_name *name = &p->status.names[i];
+		struct status_name *name = &s->names[i];
 
 		rc = read_s64(r, ynode_key(map, i), "a key of names", &name->code);
-		for (int k = 0; !rc && k < p->status.nnames; k++)
-			if (p->status.names[k].code == name->code)
+		for (int k = 0; !rc && k < s->nnames; k++)
+			if (s->names[k].code == name->code)
 				rc = bad_at(r, ynode_key(map, i)->mark,
 					    "code %s a second time in names",
 					    ynode_key(map, i)->text);
 		if (!rc)
 			rc = read_copy(r, ynode_value(map, i), "a name", &name->text);
 		if (!rc)
-			p->status.nnames++;
+			s->nnames++;
 	}
 	return rc;
 }
@@ -249,11 +248,10 @@ static bool overlap(const struct status_range *a, const struct status_range *b)
 	return a->lo <= b->hi && b->lo <= a->hi;
 }
 
-static int read_status(const struct reader *r, const struct ynode *map)
+int read_status(const struct reader *r, const struct ynode *map, struct status_spec *s)
 {
 	static const char *const keys[] = {"done", "busy", "error", "names", NULL};
-	struct profile *p = r->profile;
-	struct status_range *const ranges[] = {&p->status.done, &p->status.busy, &p->status.error};
+	struct status_range *const ranges[] = {&s->done, &s->busy, &s->error};
 	int rc = need_map(r, map, "status");
 
 	if (!rc)
@@ -275,7 +273,12 @@ static int read_status(const struct reader *r, const struct ynode *map)
 					      keys[k], keys[i]);
 	if (!ynode_get(map, "names"))
 		return 0;
-	return read_code_names(r, ynode_get(map, "names"));
+	return read_code_names(r, ynode_get(map, "names"), s);
+}
+
+static int read_own_status(const struct reader *r, const struct ynode *map)
+{
+	return read_status(r, map, &r->profile->statuses[0]);
 }
 
 static int read_library(const struct reader *r, const struct ynode *key, const struct ynode *map,
@@ -293,10 +296,11 @@ static int read_library(const struct reader *r, const struct ynode *key, const s
 	if (!rc)
 		rc = need_key(r, map, "the library", "file", &file);
 	if (!rc)
-		rc = read_glob(r, file, "file", &lib->file);
+		rc = read_glob(r, file, "file", &lib->file[0]);
 	if (rc)
 		return rc;
-	if (strchr(lib->file, '/'))
+	lib->nfiles = 1;
+	if (strchr(lib->file[0], '/'))
 		return bad_at(r, file->mark,
 			      "file is a glob over the file's own name, without folders: drop all "
 			      "up to the last \"/\"");
@@ -340,9 +344,23 @@ static void set_defaults(struct profile *p)
 	p->stage_ns[STAGE_READY] = 300 * s;
 	p->stage_ns[STAGE_INFLIGHT] = 30 * s;
 	p->stage_ns[STAGE_RELEASING] = 10 * s;
-	p->status.done = (struct status_range){0, 0};
-	p->status.busy = (struct status_range){1, 1};
-	p->status.error = (struct status_range){INT64_MIN, -1};
+}
+
+struct status_spec *status_add(struct profile *p)
+{
+	struct status_spec *grown =
+		realloc(p->statuses, sizeof(*grown) * (size_t)(p->nstatuses + 1));
+
+	if (!grown)
+		return NULL;
+	p->statuses = grown;
+	grown += p->nstatuses++;
+	*grown = (struct status_spec){
+		.done = {0, 0},
+		.busy = {1, 1},
+		.error = {INT64_MIN, -1},
+	};
+	return grown;
 }
 
 int read_settings(const struct reader *r, const struct ynode *map)
@@ -357,13 +375,15 @@ int read_settings(const struct reader *r, const struct ynode *map)
 		{"room", read_room, true, false},
 		{"stages", read_stages, false, false},
 		{"done", read_done, false, false},
-		{"status", read_status, false, false},
+		{"status", read_own_status, false, false},
 		{"libraries", read_libraries, true, true},
 	};
 	bool others = ynode_get(map, "python") || ynode_get(map, "sockets");
 	int rc = 0;
 
 	set_defaults(r->profile);
+	if (!status_add(r->profile))
+		return no_memory(r);
 	for (size_t i = 0; !rc && i < ARRAY_SIZE(parts); i++) {
 		struct ynode *n = ynode_get(map, parts[i].key);
 
