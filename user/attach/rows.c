@@ -50,7 +50,7 @@ static void rows_missing(const struct profile *p, uint32_t pid, const bool *seen
 		if (seen[i] || !lib)
 			continue;
 		snprintf(row.reason, sizeof(row.reason), "no mapped file is named %.60s",
-			 lib->file);
+			 lib->file[0]);
 		fn(ctx, &row);
 	}
 }

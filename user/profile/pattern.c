@@ -305,6 +305,8 @@ static bool fits(enum pat_shape shape, const char *s, size_t len, uint64_t *num)
 				return false;
 		return len > 0;
 	case PAT_LEN:
+	case PAT_U64S:
+	case PAT_S32S:
 		return true;
 	}
 	return false;
