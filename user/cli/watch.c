@@ -30,28 +30,14 @@ static void on_signal(int sig)
 	stopped = 1;
 }
 
-/* What stays unseen because it is encrypted or foreign. The recording has every case. */
-static void warn_unreadable(struct watch *w, const struct sp_event *ev)
-{
-	if (!strcmp(ev->kind, "sealed"))
-		pr_warn("pid %u: its front has clients whose requests cannot be read (%s): when "
-			"they arrive and are answered is not seen",
-			ev->pid, ev->note);
-	if (strcmp(ev->kind, "unreadable") || w->said_unreadable)
-		return;
-	w->said_unreadable = true;
-	pr_warn("pid %u: a connection from %s cannot be read (%s): what it announces is not seen "
-		"on the socket",
-		ev->pid, ev->peer[0] ? ev->peer : "a peer", ev->note);
-}
-
 static void on_event(void *ctx, const struct sp_event *ev)
 {
 	struct watch *w = ctx;
 
 	w->saw_target |= ev->role == ROLE_TARGET && !strcmp(ev->kind, "attached");
 	if (ev->role == ROLE_PEER)
-		warn_unreadable(w, ev);
+		watch_unreadable(w, ev);
+	watch_calls_event(w, ev);
 	exits_feed(&w->exits, w->model, ev, w->o.min_confidence);
 }
 
@@ -414,6 +400,7 @@ static int loop(struct watch *w)
 		collect_release(w->collect, horizon_ns);
 		model_advance(w->model, horizon_ns);
 		watch_python_turn(w->python, mono_ns());
+		watch_calls_turn(w, mono_ns());
 		tick(w, mono_ns(), horizon_ns);
 		if (w->o.verbose && now_ns >= next_stats_ns) {
 			tell_stats(w);
@@ -454,6 +441,7 @@ static int finish(struct watch *w)
 		w->store = NULL;
 	}
 	model_stats(w->model, &ms);
+	watch_calls_tell(w);
 	pr_info("watched %.1f s: %srooms ended: %lu done, %lu failed; %zu open; %zu stuck%s",
 		(double)(end_ns - w->start_ns) / 1e9,
 		w->saw_target ? "" : "no probe was ever in place; ", w->ended_done, w->ended_failed,

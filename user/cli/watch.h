@@ -9,11 +9,13 @@
 #include "model/model.h"
 #include "output/filter.h"
 #include "output/output.h"
+#include "cli/watch_calls.h"
 #include "cli/watch_python.h"
 #include "store/store.h"
 
-#define WATCH_MAX_PIDS   64
-#define WATCH_MAX_PROBED 256
+#define WATCH_MAX_PIDS     64
+#define WATCH_MAX_PROBED   256
+#define WATCH_MAX_SWITCHED 32
 
 struct watch_opts {
 	pid_t pids[WATCH_MAX_PIDS];
@@ -27,6 +29,9 @@ struct watch_opts {
 	uint64_t stage_ns[SP_STAGE_MAX]; /* 0: the profile's */
 	uint64_t for_ns;                 /* 0: until stopped */
 	uint64_t python_every_ns;
+	const char *switched[WATCH_MAX_SWITCHED]; /* --enable, --disable, in their order */
+	bool switched_on[WATCH_MAX_SWITCHED];
+	int nswitched;
 	const char *only;                       /* --only: uprobes, sockets, python; NULL: all */
 	bool no_python, no_uprobes, no_sockets; /* sources left out, or not in the profile */
 };
@@ -59,6 +64,7 @@ struct watch {
 	} probed[WATCH_MAX_PROBED]; /* with a probe in place, or whose state is read */
 	int nprobed;
 	uint64_t ended_done, ended_failed;
+	struct watch_calls calls;
 	bool said_unreadable; /* that a connection cannot be read */
 	bool saw_target;      /* a probe was in place once, or a process's state was read */
 	bool refused;         /* a match of --find could not be attached */
@@ -74,6 +80,8 @@ int watch_sources(struct watch *w, struct sp_err *err);
 int watch_go(struct watch *w, struct sp_err *err);
 /* An attach_notice_fn: ctx is the watch. */
 void watch_notice(void *ctx, const struct attach_notice *n);
+/* Say what stays unseen because it is encrypted or foreign. The recording has every case. */
+void watch_unreadable(struct watch *w, const struct sp_event *ev);
 /* New matches of --find, new libraries and children, exits. */
 void watch_targets(struct watch *w, uint64_t now_ns);
 bool watch_has_targets(const struct watch *w);

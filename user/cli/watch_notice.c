@@ -231,3 +231,17 @@ void watch_notice(void *ctx, const struct attach_notice *n)
 	if (n->what == NOTICE_ATTACHED || n->what == NOTICE_FORK)
 		look_at_python(w, n->pid);
 }
+
+void watch_unreadable(struct watch *w, const struct sp_event *ev)
+{
+	if (!strcmp(ev->kind, "sealed"))
+		pr_warn("pid %u: its front has clients whose requests cannot be read (%s): when "
+			"they arrive and are answered is not seen",
+			ev->pid, ev->note);
+	if (strcmp(ev->kind, "unreadable") || w->said_unreadable)
+		return;
+	w->said_unreadable = true;
+	pr_warn("pid %u: a connection from %s cannot be read (%s): what it announces is not seen "
+		"on the socket",
+		ev->pid, ev->peer[0] ? ev->peer : "a peer", ev->note);
+}

@@ -13,6 +13,8 @@ enum {
 	KEY_RECORD,
 	KEY_KEEP,
 	KEY_ONLY,
+	KEY_ENABLE,
+	KEY_DISABLE,
 	KEY_ALERTS,
 	KEY_MIN,
 	KEY_STUCK,
@@ -36,6 +38,11 @@ static const struct argp_option options[] = {
 	 "the HTTP front's requests) or python (the server's own queues and status table; needs no "
 	 "BPF)",
 	 2},
+	{"enable", KEY_ENABLE, "NAME[,NAME...]", 0,
+	 "Turn on probes, or groups of them, that are off by default (`silentpin check` lists "
+	 "them)",
+	 2},
+	{"disable", KEY_DISABLE, "NAME[,NAME...]", 0, "Turn off probes, or groups of them", 2},
 	{"no-python", KEY_NO_PYTHON, NULL, 0, "Do not read the server's Python state", 2},
 	{"python-every", KEY_PYTHON_EVERY, "DUR", 0,
 	 "How often to read it, 50ms to 60s (default 500ms)", 2},
@@ -112,6 +119,23 @@ static int parse_only(struct watch_opts *o, const char *arg)
 	return 0;
 }
 
+static int parse_switch(struct watch_opts *o, char *arg, bool on)
+{
+	char *rest = arg;
+
+	for (char *name; (name = strsep(&rest, ","));) {
+		if (!name[0])
+			return cli_usage("--%s: an empty name: say which probe or group",
+					 on ? "enable" : "disable");
+		if (o->nswitched == WATCH_MAX_SWITCHED)
+			return cli_usage("--enable and --disable: more than %d names",
+					 WATCH_MAX_SWITCHED);
+		o->switched_on[o->nswitched] = on;
+		o->switched[o->nswitched++] = name;
+	}
+	return 0;
+}
+
 static int parse_every(struct watch_opts *o, const char *arg)
 {
 	if (duration_parse(arg, &o->python_every_ns))
@@ -182,6 +206,9 @@ static error_t parser(int key, char *arg, struct argp_state *state)
 	case KEY_PROFILE:
 		o->profile = arg;
 		return 0;
+	case KEY_ENABLE:
+	case KEY_DISABLE:
+		return parse_switch(o, arg, key == KEY_ENABLE);
 	case KEY_KEEP:
 		return parse_keep(o, arg);
 	case KEY_STUCK:

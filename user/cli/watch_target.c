@@ -16,6 +16,17 @@
 /* Looking through /proc for new matches costs about a millisecond per thousand processes. */
 #define FIND_EVERY_NS (1 * NS_PER_SEC)
 
+/* --enable and --disable, in the order in which they were said. */
+static int switch_probes(struct watch *w, struct sp_err *err)
+{
+	struct profile *p = &w->probes->profiles[w->profile - w->probes->profiles];
+	int rc = 0;
+
+	for (int i = 0; !rc && i < w->o.nswitched; i++)
+		rc = profile_enable(p, w->o.switched[i], w->o.switched_on[i], err);
+	return rc;
+}
+
 static int profile_of_target(struct watch *w, struct sp_err *err)
 {
 	char cmd[4096];
@@ -75,7 +86,7 @@ int watch_choose_profile(struct watch *w, struct sp_err *err)
 		return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
 				  "--find: profile %s has no match: say -p PID, or give it one",
 				  w->profile->name);
-	return 0;
+	return switch_probes(w, err);
 }
 
 /*
