@@ -297,6 +297,19 @@ int elf_offset(const struct elf_file *ef, uint64_t addr, uint64_t *off)
 	return 0;
 }
 
+int elf_address(const struct elf_file *ef, uint64_t off, uint64_t *addr)
+{
+	for (int i = 0; i < ef->nseg; i++) {
+		const struct segment *s = &ef->seg[i];
+
+		if (off < s->off || off - s->off >= s->len)
+			continue;
+		*addr = off - s->off + s->addr;
+		return 0;
+	}
+	return -ENOENT;
+}
+
 int elf_code(const struct elf_file *ef, uint64_t addr, size_t len, struct insn_part *out)
 {
 	const struct segment *s = segment_of(ef, addr);

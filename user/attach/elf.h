@@ -33,6 +33,7 @@ void elf_nearest(const struct elf_file *ef, const char *glob, char *buf, size_t 
 
 /* Offset in the file of an address in an executable segment; -ENOENT. */
 int elf_offset(const struct elf_file *ef, uint64_t addr, uint64_t *off);
+int elf_address(const struct elf_file *ef, uint64_t off, uint64_t *addr); /* the other way */
 /* The code at an address, len bytes or fewer when the segment ends; mapped, owned by the file. */
 int elf_code(const struct elf_file *ef, uint64_t addr, size_t len, struct insn_part *out);
 

@@ -9,6 +9,7 @@
 #include "attach/elf.h"
 #include "attach/func.h"
 #include "attach/plan.h"
+#include "attach/unwind.h"
 
 #define MAX_MATCHES 16 /* functions one glob may fit */
 
@@ -22,7 +23,7 @@ bool plan_wants(const struct profile *p, const struct map_file *f)
 
 bool plan_is_for(const struct plan *plan, const struct map_file *f)
 {
-	return plan->ino == f->ino && plan->dev_major == f->dev_major &&
+	return !plan->lone && plan->ino == f->ino && plan->dev_major == f->dev_major &&
 	       plan->dev_minor == f->dev_minor;
 }
 
@@ -30,9 +31,10 @@ static int add_site(struct plan *plan, const struct elf_file *ef, uint64_t addr,
 		    bool at_return)
 {
 	struct plan_site s = {
-		.probe = plan->nprobe,
+		.probe = plan->filling,
 		.at_return = at_return,
 		.cookie = cookie,
+		.each = plan->each,
 	};
 	struct plan_site *grown;
 
@@ -46,15 +48,14 @@ static int add_site(struct plan *plan, const struct elf_file *ef, uint64_t addr,
 	return 0;
 }
 
-static int add_ret_sites(struct plan *plan, const struct profile_probe *pp, const struct func *f,
-			 struct plan_probe *out)
+static int add_ret_sites(struct plan *plan, const struct func *f, struct plan_probe *out)
 {
 	enum insn_machine m = elf_machine(f->ef);
 	char why[INSN_WHY_LEN];
 	uint64_t rets[INSN_MAX_RETS];
 	struct insn_site site;
 	uint32_t idx = (uint32_t)out->index;
-	int n, err = 0;
+	int n, err;
 
 	if (!f->whole) {
 		snprintf(out->reason, sizeof(out->reason),
@@ -67,30 +68,23 @@ static int add_ret_sites(struct plan *plan, const struct profile_probe *pp, cons
 		return n;
 	}
 	insn_entry(m, f->part, f->nparts, f->whole, &site);
-	if (pp->prog.nsaved)
-		err = add_site(plan, f->ef, site.addr, SP_COOKIE(idx, SP_SITE_SAVE, site.shift),
-			       false);
+	err = add_site(plan, f->ef, site.addr, SP_COOKIE(idx, SP_SITE_SAVE, site.shift), false);
 	for (int i = 0; i < n && !err; i++)
 		err = add_site(plan, f->ef, rets[i], SP_COOKIE(idx, SP_SITE_RET, 0), false);
 	out->emulated = m == MACHINE_ARM64 && site.emulated; /* x86 single-steps ret */
-	if (pp->prog.nsaved)
-		snprintf(out->where, sizeof(out->where), "%.40s; %d ret", site.where, n);
-	else
-		snprintf(out->where, sizeof(out->where), "%d ret", n);
+	snprintf(out->where, sizeof(out->where), "%.40s; %d ret", site.where, n);
 	return err;
 }
 
-static int add_return_sites(struct plan *plan, const struct profile_probe *pp, const struct func *f,
-			    struct plan_probe *out)
+static int add_return_sites(struct plan *plan, const struct func *f, struct plan_probe *out)
 {
 	struct insn_site site;
 	uint32_t idx = (uint32_t)out->index;
-	int err = 0;
+	int err;
 
 	insn_return_entry(elf_machine(f->ef), f->part, f->nparts, f->whole, &site);
 	/* One trap serves both. */
-	if (pp->prog.nsaved)
-		err = add_site(plan, f->ef, site.addr, SP_COOKIE(idx, SP_SITE_SAVE, 0), false);
+	err = add_site(plan, f->ef, site.addr, SP_COOKIE(idx, SP_SITE_SAVE, 0), false);
 	if (!err)
 		err = add_site(plan, f->ef, site.addr, SP_COOKIE(idx, SP_SITE_RETURN, 0), true);
 	out->emulated = site.emulated;
@@ -130,14 +124,15 @@ static int add_function(struct plan *plan, const struct elf_file *ef,
 			 "or entry, or state nothrow");
 		return -EINVAL;
 	}
+	plan->each = pp->prog.flags & SP_P_EACH;
 	if (func_read(ef, sym, &f)) {
 		snprintf(out->reason, sizeof(out->reason), "its code is not in the file");
 		return -ENOENT;
 	}
 	if (pp->on == ON_RETURN)
-		err = add_return_sites(plan, pp, &f, out);
+		err = add_return_sites(plan, &f, out);
 	else if (pp->on == ON_RET)
-		err = add_ret_sites(plan, pp, &f, out);
+		err = add_ret_sites(plan, &f, out);
 	else
 		err = add_entry_site(plan, &f, out);
 	return err;
@@ -189,6 +184,11 @@ static int resolve(struct plan *plan, const struct elf_file *ef, const struct pr
 	return 0;
 }
 
+void plan_say_off(const struct profile_probe *pp, char *reason, size_t len)
+{
+	snprintf(reason, len, "off: --enable %.40s", pp->name);
+}
+
 static int resolve_all(struct plan *plan, const struct profile *p, const char *base,
 		       const struct elf_file *ef, const char *why)
 {
@@ -203,7 +203,13 @@ static int resolve_all(struct plan *plan, const struct profile *p, const char *b
 		    !profile_lib_fits(&p->libs[p->probes[i].library], base))
 			continue;
 		out->index = i;
-		if (ef)
+		plan->filling = plan->nprobe;
+		out->off = p->probes[i].off;
+		if (out->off)
+			plan_say_off(&p->probes[i], out->reason, sizeof(out->reason));
+		else if (ef && p->probes[i].npointers)
+			snprintf(out->reason, sizeof(out->reason), "no pointer to it found yet");
+		else if (ef)
 			err = resolve(plan, ef, &p->probes[i], out);
 		else
 			snprintf(out->reason, sizeof(out->reason), "%s", why);
@@ -214,25 +220,121 @@ static int resolve_all(struct plan *plan, const struct profile *p, const char *b
 	return 0;
 }
 
-int plan_make(const struct profile *p, const struct map_file *f, int fd, const char *why,
-	      struct plan **out)
+/* The extent of a function without a symbol: not known where the unwind table does not begin there.
+ */
+static uint64_t size_at(const struct elf_file *ef, uint64_t addr)
+{
+	struct unwind_piece piece;
+
+	if (unwind_piece(ef, addr, &piece) || piece.addr != addr)
+		return 0;
+	return piece.len;
+}
+
+int plan_add_function(struct plan *plan, const struct elf_file *ef, const struct profile_probe *pp,
+		      struct plan_probe *out, const char *name, uint64_t addr)
+{
+	struct elf_sym sym = {.addr = addr, .type = STT_FUNC, .size = size_at(ef, addr)};
+	char hex[24];
+	int err, first = plan->nsite;
+
+	snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)addr);
+	sym.name = name ? name : hex;
+	if (!out->symbol)
+		out->symbol = strdup(sym.name);
+	if (!out->symbol)
+		return -ENOMEM;
+	while (first > 0 && &plan->probe[plan->site[first - 1].probe] == out)
+		first--;
+	plan->filling = (int)(out - plan->probe);
+	err = add_function(plan, ef, pp, &sym, out);
+	if (err)
+		plan->nsite = first; /* all of it or nothing */
+	else
+		out->reason[0] = 0;
+	out->ok = !err;
+	return err;
+}
+
+static struct plan *new_plan(const struct map_file *f, int fd)
 {
 	struct plan *plan = calloc(1, sizeof(*plan));
-	struct elf_file *ef = NULL;
-	char elf_why[128];
-	int err;
 
-	*out = NULL;
 	if (!plan || !(plan->path = strdup(f->path))) {
 		free(plan);
 		if (fd >= 0)
 			close(fd);
-		return -ENOMEM;
+		return NULL;
 	}
 	plan->fd = fd;
 	plan->ino = f->ino;
 	plan->dev_major = f->dev_major;
 	plan->dev_minor = f->dev_minor;
+	return plan;
+}
+
+static int add_lone(struct plan *plan, const struct elf_file *ef, const struct profile_probe *pp,
+		    const char *name, uint64_t offset)
+{
+	struct plan_probe *out = &plan->probe[0];
+	uint64_t addr;
+	int err;
+
+	if (elf_address(ef, offset, &addr)) {
+		snprintf(out->reason, sizeof(out->reason), "the pointer leads to no code");
+		return 0;
+	}
+	err = plan_add_function(plan, ef, pp, out, name, addr);
+	return err == -ENOMEM ? err : 0;
+}
+
+int plan_make_function(const struct profile *p, int probe, const struct map_file *f, int fd,
+		       const char *why, const char *name, uint64_t offset, struct plan **out)
+{
+	struct plan *plan = new_plan(f, fd);
+	struct elf_file *ef = NULL;
+	char elf_why[128];
+	int err = 0;
+
+	*out = NULL;
+	if (!plan)
+		return -ENOMEM;
+	plan->lone = true;
+	plan->probe = calloc(1, sizeof(*plan->probe));
+	if (!plan->probe) {
+		plan_free(plan);
+		return -ENOMEM;
+	}
+	plan->nprobe = 1;
+	plan->probe[0].index = probe;
+	if (fd >= 0 && elf_file_open(fd, &ef, elf_why, sizeof(elf_why))) {
+		why = elf_why;
+		ef = NULL;
+	}
+	if (ef)
+		err = add_lone(plan, ef, &p->probes[probe], name, offset);
+	else
+		snprintf(plan->probe[0].reason, sizeof(plan->probe[0].reason), "%s", why);
+	elf_file_close(ef);
+	if (err) {
+		plan_free(plan);
+		return err;
+	}
+	*out = plan;
+	return 0;
+}
+
+int plan_make(const struct profile *p, const struct map_file *f, int fd, const char *why,
+	      struct plan **out)
+{
+	struct plan *plan = new_plan(f, fd);
+	struct elf_file *ef = NULL;
+	char elf_why[128];
+	int err;
+
+	*out = NULL;
+	if (!plan)
+		return -ENOMEM;
 	if (fd >= 0 && elf_file_open(fd, &ef, elf_why, sizeof(elf_why))) {
 		why = elf_why;
 		ef = NULL;

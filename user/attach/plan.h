@@ -6,11 +6,13 @@
 #ifndef SP_ATTACH_PLAN_H
 #define SP_ATTACH_PLAN_H
 
+#include "attach/elf.h"
 #include "attach/maps.h"
 #include "profile/profile.h"
 
 struct plan_site {
 	int probe;       /* index into plan.probe */
+	bool each;       /* with the program for probes of elements */
 	bool at_return;  /* uretprobe: the other program */
 	uint64_t offset; /* in the file */
 	uint64_t cookie; /* SP_COOKIE */
@@ -19,6 +21,7 @@ struct plan_site {
 struct plan_probe {
 	int index; /* into the profile's probes */
 	bool ok, emulated;
+	bool off;     /* not asked for: no fault */
 	char *symbol; /* as found; NULL when not */
 	char where[64];
 	char reason[160]; /* when not ok */
@@ -29,10 +32,14 @@ struct plan {
 	uint64_t ino;
 	char *path; /* as the first process saw it */
 	int fd;     /* the file, kept open: later processes attach through it; -1: unreadable */
+	bool lone;  /* of one function, see plan_make_function */
 	struct plan_site *site;
 	int nsite;
 	struct plan_probe *probe;
 	int nprobe;
+	int filling; /* internal: the probe that sites are being added to, and whether it is one of
+			elements */
+	bool each;
 };
 
 /* Does any library of the profile name this file? */
@@ -42,5 +49,23 @@ bool plan_is_for(const struct plan *plan, const struct map_file *f);
 int plan_make(const struct profile *p, const struct map_file *f, int fd, const char *why,
 	      struct plan **out);
 void plan_free(struct plan *plan);
+void plan_say_off(const struct profile_probe *pp, char *reason, size_t len);
+
+/*
+ * For probes with `pointer`: a function that no symbol names, at an address of the file (as its
+ * program headers count): planned for this probe of the plan like one with a symbol. Its end comes
+ * from the unwind table. name: shown as the symbol, copied; NULL: "0xADDR". A probe with several
+ * functions: one call after the other, none for another probe between them. On an error other than
+ * -ENOMEM out->reason tells it, and the probe is attached nowhere.
+ */
+int plan_add_function(struct plan *plan, const struct elf_file *ef, const struct profile_probe *pp,
+		      struct plan_probe *out, const char *name, uint64_t addr);
+/*
+ * A plan of this one function only (found in a live process, when the file's other probes are in
+ * place already), by its offset in the file. It is not found by plan_is_for. fd, why, errors as for
+ * plan_make.
+ */
+int plan_make_function(const struct profile *p, int probe, const struct map_file *f, int fd,
+		       const char *why, const char *name, uint64_t offset, struct plan **out);
 
 #endif

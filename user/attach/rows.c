@@ -21,6 +21,7 @@ static void row_of(const struct profile *p, uint32_t pid, const struct plan *pla
 		.ok = pp->ok && !err,
 		.required = probe->required,
 		.emulated = pp->emulated,
+		.off = pp->off,
 		.backend = backend,
 	};
 	snprintf(row->where, sizeof(row->where), "%s", pp->where);
@@ -49,8 +50,12 @@ static void rows_missing(const struct profile *p, uint32_t pid, const bool *seen
 
 		if (seen[i] || !lib)
 			continue;
-		snprintf(row.reason, sizeof(row.reason), "no mapped file is named %.60s",
-			 lib->file[0]);
+		row.off = probe->off;
+		if (row.off)
+			plan_say_off(probe, row.reason, sizeof(row.reason));
+		else
+			snprintf(row.reason, sizeof(row.reason), "no mapped file is named %.60s",
+				 lib->file[0]);
 		fn(ctx, &row);
 	}
 }
