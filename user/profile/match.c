@@ -108,10 +108,10 @@ static int read_on(const struct reader *r, const struct ynode *map, struct profi
 		if (rc)
 			break;
 		m->on[m->non++].arg = arg_by_name(p, key->text);
-		if (pat->nparts == 1 && pat->part[0].is_capture && pat->part[0].shape == PAT_LEN)
+		if (pattern_is_whole(pat))
 			return bad_at(r, v->mark,
-				      "{%s:len} is for frames of messages: match the text itself",
-				      pat->part[0].name);
+				      "{%s:%s} is for frames of messages: match the text itself",
+				      pat->part[0].name, pattern_shape_name(pat->part[0].shape));
 		rc = add_names(r, v, p, pat, names);
 	}
 	return rc;

@@ -18,13 +18,30 @@
 #define PAT_IP_MAX   64  /* longest address text: IPv6 with a zone */
 
 static const char *const shape_names[] = {
-	[PAT_U64] = "u64",     [PAT_FLAG] = "flag", [PAT_IP] = "ip",
-	[PAT_TOKEN] = "token", [PAT_LEN] = "len",
+	[PAT_U64] = "u64", [PAT_FLAG] = "flag", [PAT_IP] = "ip",     [PAT_TOKEN] = "token",
+	[PAT_LEN] = "len", [PAT_U64S] = "u64s", [PAT_S32S] = "s32s",
 };
 
 const char *pattern_shape_name(enum pat_shape shape)
 {
 	return shape_names[shape];
+}
+
+/* Bytes of an element; 0: no array. */
+static size_t element_size(enum pat_shape shape)
+{
+	return shape == PAT_U64S ? 8 : shape == PAT_S32S ? 4 : 0;
+}
+
+bool pattern_is_array(const struct pat_part *part)
+{
+	return part->is_capture && element_size(part->shape);
+}
+
+bool pattern_is_whole(const struct pattern *p)
+{
+	return p->nparts == 1 && (pattern_is_array(&p->part[0]) ||
+				  (p->part[0].is_capture && p->part[0].shape == PAT_LEN));
 }
 
 /* ---- compiling ----------------------------------------------------------------------------- */
@@ -79,7 +96,9 @@ static int add_capture(struct pattern *p, const char **text, bool room_u64, char
 			    !memcmp(shape_names[i], colon + 1, shape_len))
 				break;
 		if (i == ARRAY_SIZE(shape_names)) {
-			snprintf(why, n, "unknown shape \"%.*s\": use u64, flag, ip, token or len",
+			snprintf(why, n,
+				 "unknown shape \"%.*s\": use u64, flag, ip, token, len, "
+				 "u64s or s32s",
 				 (int)(shape_len < 32 ? shape_len : 32), colon + 1);
 			return -EINVAL;
 		}
@@ -142,13 +161,16 @@ static bool part_ambiguous(const struct pattern *p, int i)
 	}
 }
 
-static int check_len(const struct pattern *p, char *why, size_t n)
+static int check_whole(const struct pattern *p, char *why, size_t n)
 {
 	for (int i = 0; i < p->nparts; i++) {
-		if (!p->part[i].is_capture || p->part[i].shape != PAT_LEN || p->nparts == 1)
+		const struct pat_part *part = &p->part[i];
+
+		if (p->nparts == 1 || !part->is_capture ||
+		    (part->shape != PAT_LEN && !element_size(part->shape)))
 			continue;
-		snprintf(why, n, "{%s:len} stands for a whole frame: nothing may stand beside it",
-			 p->part[i].name);
+		snprintf(why, n, "{%s:%s} stands for a whole frame: nothing may stand beside it",
+			 part->name, shape_names[part->shape]);
 		return -EINVAL;
 	}
 	return 0;
@@ -176,7 +198,7 @@ int pattern_compile(struct pattern *p, const char *text, bool room_u64, char *wh
 		}
 	}
 	if (!rc)
-		rc = check_len(p, why, why_len);
+		rc = check_whole(p, why, why_len);
 	if (rc) {
 		pattern_free(p);
 		return rc;
@@ -419,8 +441,14 @@ static void keep(struct captures *caps, const struct pat_part *part, const char 
 
 	memcpy(c->name, part->name, sizeof(c->name));
 	c->num = 0;
-	c->is_num = part->shape == PAT_U64 || part->shape == PAT_FLAG || part->shape == PAT_LEN;
-	if (part->shape == PAT_LEN) {
+	c->raw = NULL;
+	c->raw_len = 0;
+	c->is_num = part->shape != PAT_IP && part->shape != PAT_TOKEN;
+	if (element_size(part->shape)) {
+		c->raw = s;
+		c->raw_len = len - len % element_size(part->shape);
+	}
+	if (part->shape == PAT_LEN || c->raw) {
 		c->num = full_len;
 		snprintf(c->text, sizeof(c->text), "%zu", full_len);
 		return;
@@ -437,9 +465,11 @@ static bool split(const struct pattern *p, const char *s, size_t len, size_t ful
 {
 	const struct pat_part *final = p->nparts ? &p->part[p->nparts - 1] : NULL;
 
-	if (final && final->is_capture && final->shape == PAT_LEN) {
+	if (final && pattern_is_whole(p)) {
+		size_t size = element_size(final->shape);
+
 		end[0] = len;
-		return true;
+		return !size || full_len % size == 0; /* else it is no such array */
 	}
 	/* what the kernel did not copy can only belong to a token at the end */
 	if (full_len > len && !(final && final->is_capture && final->shape == PAT_TOKEN))

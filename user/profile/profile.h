@@ -62,8 +62,13 @@ struct pattern {
 struct capture {
 	char name[PAT_NAME_MAX];
 	char text[CAP_VALUE_MAX]; /* always set, NUL-terminated, cut at CAP_VALUE_MAX-1 */
-	uint64_t num;             /* set when is_num */
+	uint64_t num;             /* set when is_num; of arrays: bytes of the whole frame */
 	bool is_num;
+	/* Arrays (PAT_U64S, PAT_S32S): their bytes as far as they were copied, a whole number of
+	 * elements, little-endian, not aligned. In the frame that was matched: valid as long as it.
+	 * Cut when raw_len < num. NULL for all other shapes. */
+	const char *raw;
+	size_t raw_len;
 };
 struct captures {
 	struct capture cap[CAP_MAX];

@@ -89,6 +89,9 @@ int sockprobe_same(const struct reader *r, const struct ynode *n, struct profile
 
 int arg_by_name(const struct profile_probe *p, const char *name); /* -1: none */
 const char *pattern_shape_name(enum pat_shape shape);
+bool pattern_is_array(const struct pat_part *part);
+/* A length or an array: it is a frame of messages, not a text. */
+bool pattern_is_whole(const struct pattern *p);
 
 /* ---- `python:`, paths (pypath.c) --------------------------------------------------------------
  */
