@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run every test and end with one line: `N passed, N failed, N skipped`.
 
-usage: tests/run.py [-k WORD] [--only unit|fuzz|python|live] [--build DIR] [--fuzz-seconds N]
+usage: tests/run.py [-k WORD] [--only unit|fuzz|python|live] [--build DIR] [--fuzz-seconds N] [--lanes N]
 unit: each build/unit/test_* and build/unit-san/test_* (cmocka). fuzz: each build/fuzz/fuzz_*, all at
 once, from tests/fuzz/corpus. python: tests/node. live: tests/live.
--k runs only the programs and Python tests whose name contains WORD.
+-k runs only the programs and Python tests whose name contains WORD. Live tests mostly wait, so
+their modules run in two lanes; one that says ALONE = True (it looks for processes all over the
+machine, or takes all of it) runs by itself after the others.
 """
 import argparse
+import concurrent.futures
 import io
 import os
 import re
@@ -145,13 +148,13 @@ def flatten(suite):
             yield t
 
 
-def run_python(folder, word, totals):
+def run_python(folder, word, totals, module="test_*"):
     path = os.path.join(ROOT, folder)
     if not os.path.isdir(path):
         return
     sys.path.insert(0, path)
     loader = unittest.TestLoader()
-    tests = [t for t in flatten(loader.discover(path, "test_*.py", top_level_dir=path))
+    tests = [t for t in flatten(loader.discover(path, f"{module}.py", top_level_dir=path))
              if not word or word in t.id()]
     result = unittest.TextTestRunner(stream=io.StringIO(), resultclass=Result,
                                      verbosity=0).run(unittest.TestSuite(tests))
@@ -161,15 +164,46 @@ def run_python(folder, word, totals):
     sys.path.pop(0)
 
 
+def run_module(name, args):
+    """One live module, as a program of its own: its output and its totals."""
+    p = subprocess.run([sys.executable, os.path.abspath(__file__), "--only", "live", "--module", name,
+                        "--build", args.build, "-k", args.word], stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, errors="replace")
+    end = re.search(r"(\d+) passed, (\d+) failed, (\d+) skipped\n\Z", p.stdout)
+    return name, p.stdout[:end.start()] if end else p.stdout, [int(n) for n in end.groups()] if end else None
+
+
+def run_lanes(args, totals):
+    folder = os.path.join(ROOT, "tests", "live")
+    alone, others = [], []
+    for f in sorted(os.listdir(folder)):
+        if f.startswith("test_") and f.endswith(".py"):
+            with open(os.path.join(folder, f)) as text:
+                (alone if "\nALONE = True\n" in text.read() else others).append(f[:-3])
+    for names, lanes in ((others, args.lanes), (alone, 1)):
+        with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
+            jobs = [pool.submit(run_module, n, args) for n in names]
+            for job in concurrent.futures.as_completed(jobs):
+                name, out, counts = job.result()
+                print(out, end="", flush=True)
+                totals.add(*(counts or (0, 1, 0)), f"tests/live/{name}.py")
+
+
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("-k", dest="word", default="")
     ap.add_argument("--only", choices=["unit", "fuzz", "python", "live"])
     ap.add_argument("--build", default=os.path.join(ROOT, "build"))
     ap.add_argument("--fuzz-seconds", type=int, default=30)
+    ap.add_argument("--lanes", type=int, default=2)
+    ap.add_argument("--module", help=argparse.SUPPRESS)
     a = ap.parse_args()
     os.environ["SILENTPIN_BUILD"] = os.path.abspath(a.build)
     totals = Totals()
+    if a.module:
+        run_python("tests/live", a.word, totals, a.module)
+        print(f"{totals.passed} passed, {totals.failed} failed, {totals.skipped} skipped", flush=True)
+        return 1 if totals.failed else 0
     if a.only in (None, "unit"):
         for kind in ("unit", "unit-san"):
             folder = os.path.join(a.build, kind)
@@ -186,7 +220,7 @@ def main():
             for backend in ("multi", "perf"):
                 run_cmocka(os.path.join(a.build, "live", name), totals, SILENTPIN_UPROBE=backend)
     if a.only in (None, "live"):
-        run_python("tests/live", a.word, totals)
+        run_lanes(a, totals)
     for name in totals.bad:
         print(f"failed: {name}")
     print(f"{totals.passed} passed, {totals.failed} failed, {totals.skipped} skipped", flush=True)

@@ -8,6 +8,9 @@ import unittest
 
 import sp
 
+# --find sees every process of the machine
+ALONE = True
+
 
 def shell(script, **kw):
     """A shell line with $SP; (exit code, stdout, stderr)."""

@@ -8,6 +8,9 @@ import unittest
 
 import sp
 
+# --find sees every process of the machine
+ALONE = True
+
 
 class Limits(unittest.TestCase):
     def setUp(self):

@@ -11,6 +11,9 @@ from unittest import mock
 
 import sp
 
+# --find sees every process of the machine
+ALONE = True
+
 VERBS = ["watch", "rooms", "timeline", "explain", "replay", "py", "doctor", "check"]
 NOBODY = 65534
 

@@ -8,6 +8,9 @@ import unittest
 
 import sp
 
+# --find sees every process of the machine
+ALONE = True
+
 PROBES = """version: 1
 profiles:
   - name: smoke

@@ -18,6 +18,9 @@ sys.path.insert(0, os.path.join(sp.ROOT, "tests", "node"))
 from proc import node_build  # noqa: E402
 from node import Node  # noqa: E402
 
+# --find sees every process of the machine
+ALONE = True
+
 FAST = ("--stuck-after", "inflight=1500ms", "--stuck-after", "ready=3s", "--stuck-after", "bootstrap=3s")
 
 
