@@ -88,8 +88,9 @@ enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
  * ran inside a call of that room, or its thread worked for that room between two declared events.
  * kind: the profile's word (copy, sync, launch, post, completion...), bytes, object ("stream
  * 0x7f..", "qp 17"), code, status and note (an error's name), took_ns, count. Of the watch's own
- * making: inside: thread tid is in the call of probe since code (ns) and has not left it; left: it
- * has. count: of probe, without a room, count calls more (bytes in all; code: how many failed).
+ * making: inside: thread tid is in the call of probe since code (ns) and has not left it (note: why
+ * that could not be verified, "": it was); left: it has. count: of probe, without a room, count
+ * calls more (bytes in all; code: how many failed).
  *   tally: object: code pieces of work posted and not completed, none completed since op (ns);
  *          0: all are complete again.
  *
