@@ -75,21 +75,25 @@ void decoder_free(struct decoder *d);
  */
 int decoder_record(struct decoder *d, const struct sp_rec_hit *rec, size_t len,
 		   struct sp_event *ev);
+/* What the last record says beside its event (fields.h); valid until the next one. */
+struct event_more;
+const struct event_more *decoder_more(const struct decoder *d);
 void decoder_stats(const struct decoder *d, struct collect_stats *s);
 
 /* frames.c: the frames of one message, put together again. */
 #define FRAMES_MAX  64 /* as many as a profile can name */
-#define FRAME_BYTES 64
+#define FRAME_BYTES SP_SLOT_MAX
 struct frame {
-	uint32_t size; /* full length */
-	uint16_t len;  /* bytes copied */
-	char data[FRAME_BYTES];
+	uint32_t size;    /* full length */
+	uint16_t len;     /* bytes copied */
+	const char *data; /* set once the message is complete */
 };
 struct message {
 	uint32_t pid, tid;
 	uint16_t probe;
-	bool cut; /* begun before the attach */
-	int n;    /* frames; only the first FRAMES_MAX are kept */
+	bool cut;    /* begun before the attach */
+	int n;       /* frames; only the first FRAMES_MAX are kept */
+	char *bytes; /* of all frames, one after another */
 	struct frame frame[FRAMES_MAX];
 };
 struct frames;

@@ -14,6 +14,7 @@ struct decoder {
 	struct field_plan *plans; /* one per alternative of each probe, or one for the probe */
 	int first_plan[SP_MAX_PROBES];
 	struct collect_stats stats;
+	struct event_more more; /* of the last record */
 };
 
 static int count_plans(const struct profile_probe *pr)
@@ -63,6 +64,11 @@ void decoder_stats(const struct decoder *d, struct collect_stats *s)
 	s->broken = d->stats.broken;
 }
 
+const struct event_more *decoder_more(const struct decoder *d)
+{
+	return &d->more;
+}
+
 /* Does each pattern of the alternative fit its argument? 1 yes, 0 no, -EFAULT unreadable. */
 static int match_args(const struct evt_match *m, const struct profile_probe *pr,
 		      const struct sp_rec_hit *rec, size_t len, struct captures *caps)
@@ -77,6 +83,7 @@ static int match_args(const struct evt_match *m, const struct profile_probe *pr,
 			return 0;
 		if (rc)
 			return rc;
+		fields_arg_text(pr, m->on[i].arg, false, &v);
 		if (!pattern_match(&m->on[i].pat, v.text, v.text_len, v.full_len, &found))
 			return 0;
 	}
@@ -134,7 +141,7 @@ static int decode_frame(struct decoder *d, const struct profile_probe *pr,
 	if (msg->cut)
 		ev->flags |= EV_CUT;
 	return fields_fill(d->p, pr, &d->plans[d->first_plan[rec->h.probe] + which], rec, len,
-			   &caps, ev);
+			   &caps, ev, &d->more);
 }
 
 static int decode_hit(struct decoder *d, const struct profile_probe *pr,
@@ -154,7 +161,7 @@ static int decode_hit(struct decoder *d, const struct profile_probe *pr,
 	}
 	begin(rec, ev);
 	return fields_fill(d->p, pr, &d->plans[d->first_plan[rec->h.probe] + which], rec, len,
-			   &caps, ev);
+			   &caps, ev, &d->more);
 }
 
 static int process_event(const struct sp_rec_hit *rec, struct sp_event *ev)
@@ -183,6 +190,7 @@ int decoder_record(struct decoder *d, const struct sp_rec_hit *rec, size_t len, 
 	const struct profile_probe *pr;
 	int rc;
 
+	d->more = (struct event_more){.work = WORK_NONE};
 	if (len < sizeof(*rec))
 		return 0;
 	if (rec->h.type != SP_REC_HIT)

@@ -7,87 +7,6 @@
 
 #include "collect/fields.h"
 
-static const char *const field_names[F_MAX] = {
-	[F_ROOM] = "room",     [F_OP] = "op",       [F_KIND] = "kind", [F_CHUNK] = "chunk",
-	[F_LAST] = "last",     [F_RANK] = "rank",   [F_PART] = "part", [F_PARTS] = "parts",
-	[F_PEER] = "peer",     [F_AGENT] = "agent", [F_NEED] = "need", [F_RID] = "rid",
-	[F_STATUS] = "status", [F_ERROR] = "error", [F_NOTE] = "note", [F_CREATED] = "created",
-};
-
-static int arg_named(const struct profile_probe *pr, const char *name)
-{
-	for (int i = 0; i < pr->nargs; i++)
-		if (!strcmp(pr->args[i].name, name))
-			return i;
-	return -1;
-}
-
-static bool pattern_captures(const struct pattern *pat, const char *name)
-{
-	for (int i = 0; i < pat->nparts; i++)
-		if (pat->part[i].is_capture && !strcmp(pat->part[i].name, name))
-			return true;
-	return false;
-}
-
-static bool match_captures(const struct evt_match *m, const char *name)
-{
-	if (!m)
-		return false;
-	for (int i = 0; i < m->non; i++)
-		if (pattern_captures(&m->on[i].pat, name))
-			return true;
-	for (int i = 0; i < m->nframes; i++)
-		if (pattern_captures(&m->frames[i], name))
-			return true;
-	return false;
-}
-
-static const char *spec_value(const struct evt_spec *spec, const char *name)
-{
-	for (int i = 0; i < spec->nfields; i++)
-		if (!strcmp(spec->field[i].name, name))
-			return spec->field[i].value;
-	return NULL;
-}
-
-static void plan_field(const struct profile_probe *pr, const struct evt_match *m,
-		       struct field_plan *plan, enum field id)
-{
-	const char *given = spec_value(plan->spec, field_names[id]);
-	const char *word = given ? given : field_names[id];
-
-	plan->f[id].text = word;
-	if (strchr(word, '{')) {
-		plan->f[id].from = FROM_TEMPLATE;
-	} else if (match_captures(m, word)) {
-		plan->f[id].from = FROM_CAPTURE;
-	} else if (arg_named(pr, word) >= 0) {
-		plan->f[id].from = FROM_ARG;
-		plan->f[id].arg = arg_named(pr, word);
-	} else if (given) {
-		plan->f[id].from = FROM_CONST;
-	}
-}
-
-void fields_plan(const struct profile *p, const struct profile_probe *pr, const struct evt_match *m,
-		 struct field_plan *plan)
-{
-	memset(plan, 0, sizeof(*plan));
-	plan->spec = m ? &m->event : &pr->event;
-	for (int id = 0; id < F_MAX; id++)
-		plan_field(pr, m, plan, id);
-	for (int i = 0; i < plan->spec->ncovers; i++)
-		for (int k = 0; k < p->nneeds; k++) {
-			char need[32];
-
-			snprintf(need, sizeof(need), "%s%s", p->needs[k].kind,
-				 p->needs[k].last ? ".last" : "");
-			if (!strcmp(need, plan->spec->covers[i]))
-				plan->covers |= 1u << k;
-		}
-}
-
 int fields_arg(const struct profile_probe *pr, const struct sp_rec_hit *rec, size_t len, int arg,
 	       struct arg_value *v)
 {
@@ -102,12 +21,6 @@ int fields_arg(const struct profile_probe *pr, const struct sp_rec_hit *rec, siz
 	if (!pr->args[arg].is_composite) {
 		v->is_num = true;
 		v->num = rec->val[arg];
-		v->text_len =
-			pr->args[arg].is_signed
-				? snprintf(v->own, sizeof(v->own), "%" PRId64, (int64_t)v->num)
-				: snprintf(v->own, sizeof(v->own), "%" PRIu64, v->num);
-		v->full_len = v->text_len;
-		v->text = v->own;
 		return 0;
 	}
 	v->full_len = rec->val[arg];
@@ -123,6 +36,20 @@ int fields_arg(const struct profile_probe *pr, const struct sp_rec_hit *rec, siz
 	return 0;
 }
 
+void fields_arg_text(const struct profile_probe *pr, int arg, bool hex, struct arg_value *v)
+{
+	if (!v->is_num)
+		return;
+	if (hex && pr->args[arg].is_hex)
+		v->text_len = snprintf(v->own, sizeof(v->own), "0x%" PRIx64, v->num);
+	else if (pr->args[arg].is_signed)
+		v->text_len = snprintf(v->own, sizeof(v->own), "%" PRId64, (int64_t)v->num);
+	else
+		v->text_len = snprintf(v->own, sizeof(v->own), "%" PRIu64, v->num);
+	v->full_len = v->text_len;
+	v->text = v->own;
+}
+
 /* Append one named value to a template's result. */
 static int append_named(const struct profile_probe *pr, const struct sp_rec_hit *rec, size_t len,
 			const struct captures *caps, const char *name, char *out, size_t out_len)
@@ -135,12 +62,13 @@ static int append_named(const struct profile_probe *pr, const struct sp_rec_hit 
 		snprintf(out, out_len, "%s", c->text);
 		return 0;
 	}
-	i = arg_named(pr, name);
+	i = fields_arg_named(pr, name);
 	if (i < 0)
 		return 0;
 	rc = fields_arg(pr, rec, len, i, &v);
 	if (rc)
 		return rc;
+	fields_arg_text(pr, i, true, &v);
 	snprintf(out, out_len, "%.*s", (int)v.text_len, v.text);
 	return 0;
 }
@@ -174,8 +102,27 @@ static int expand(const struct profile_probe *pr, const struct sp_rec_hit *rec, 
 struct value {
 	bool set, is_num;
 	uint64_t num;
+	struct array_ref array;
 	char text[CAP_VALUE_MAX];
 };
+
+static bool is_text(enum field id)
+{
+	switch (id) {
+	case F_ROOM:
+	case F_KIND:
+	case F_PEER:
+	case F_AGENT:
+	case F_RID:
+	case F_NOTE:
+	case F_OBJECT:
+	case F_LAST:
+	case F_WORK:
+		return true;
+	default:
+		return false;
+	}
+}
 
 static void text_value(struct value *v, const char *text, size_t len)
 {
@@ -203,6 +150,7 @@ static int evaluate(const struct profile_probe *pr, const struct field_plan *pla
 	int rc;
 
 	v->set = v->is_num = false;
+	v->array = (struct array_ref){.raw = NULL};
 	switch (plan->f[id].from) {
 	case FROM_NOWHERE:
 		return 0;
@@ -217,6 +165,14 @@ static int evaluate(const struct profile_probe *pr, const struct field_plan *pla
 		v->is_num = c->is_num;
 		v->num = c->num;
 		memcpy(v->text, c->text, sizeof(v->text));
+		if (plan->f[id].element) {
+			v->array = (struct array_ref){
+				.raw = c->raw,
+				.n = c->raw ? c->raw_len / plan->f[id].element : 0,
+				.size = plan->f[id].element,
+				.cut = c->raw_len < c->num,
+			};
+		}
 		return 0;
 	case FROM_ARG:
 		rc = fields_arg(pr, rec, len, plan->f[id].arg, &a);
@@ -225,6 +181,9 @@ static int evaluate(const struct profile_probe *pr, const struct field_plan *pla
 		if (a.is_num) {
 			v->set = v->is_num = true;
 			v->num = a.num;
+			if (!is_text(id))
+				return 0;
+			fields_arg_text(pr, plan->f[id].arg, id == F_OBJECT || id == F_NOTE, &a);
 			memcpy(v->text, a.own, sizeof(a.own));
 		} else {
 			text_value(v, a.text, a.text_len);
@@ -337,7 +296,48 @@ static void set_field(const struct status_spec *s, enum field id, const struct v
 		if (as_flag(v) == 1)
 			ev->flags |= EV_CREATED;
 		break;
-	case F_MAX:
+	case F_BYTES:
+		ev->bytes = v->is_num ? v->num : 0;
+		break;
+	case F_OBJECT:
+		COPY_TEXT(ev->object, v);
+		break;
+	case F_COUNT:
+		ev->count = v->is_num ? (uint32_t)(v->num < UINT32_MAX ? v->num : UINT32_MAX) : 0;
+		break;
+	default:
+		break;
+	}
+}
+
+/* What ties an event to a room: no fields of the event's. */
+static void set_more(enum field id, const struct value *v, struct event_more *more)
+{
+	switch (id) {
+	case F_WORK:
+		more->work = !strcmp(v->text, "begin") ? WORK_BEGIN
+			     : !strcmp(v->text, "end") ? WORK_END
+						       : WORK_NONE;
+		break;
+	case F_ADDRESS:
+		more->has_address = v->is_num;
+		more->address = v->num;
+		break;
+	case F_SEGMENT:
+		more->has_segment = v->is_num;
+		more->segment = v->num;
+		break;
+	case F_ITEM:
+		more->has_item = v->is_num && v->num;
+		more->item = v->num;
+		break;
+	case F_PAGES:
+		more->pages = v->array;
+		break;
+	case F_BASES:
+		more->bases = v->array;
+		break;
+	default:
 		break;
 	}
 }
@@ -375,19 +375,26 @@ static bool needs_room(int role)
 
 int fields_fill(const struct profile *p, const struct profile_probe *pr,
 		const struct field_plan *plan, const struct sp_rec_hit *rec, size_t len,
-		const struct captures *caps, struct sp_event *ev)
+		const struct captures *caps, struct sp_event *ev, struct event_more *more)
 {
 	struct value v;
 
 	ev->role = plan->spec->role;
 	ev->covers = plan->covers;
-	for (int id = 0; id < F_MAX; id++) {
+	if (rec->h.count > 1)
+		ev->count = rec->h.count;
+	if (rec->h.enter_ns && rec->h.ns > rec->h.enter_ns)
+		ev->took_ns = rec->h.ns - rec->h.enter_ns;
+	for (int i = 0; i < plan->nused; i++) {
+		enum field id = plan->used[i];
 		int rc = evaluate(pr, plan, id, rec, len, caps, &v);
 
 		if (rc)
 			return -EFAULT;
-		if (v.set)
+		if (v.set && id < F_WORK)
 			set_field(&p->statuses[pr->status], id, &v, ev);
+		else if (v.set)
+			set_more(id, &v, more);
 	}
 	if (is_dummy(plan->spec, caps))
 		ev->flags |= EV_NODATA;

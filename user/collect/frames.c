@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -19,6 +20,7 @@ struct key {
 struct open_message {
 	struct key key;
 	struct message msg;
+	size_t used, cap; /* of msg.bytes */
 	UT_hash_handle hh;
 };
 
@@ -35,6 +37,7 @@ struct frames *frames_new(void)
 static void drop(struct frames *f, struct open_message *o)
 {
 	HASH_DEL(f->open, o);
+	free(o->msg.bytes);
 	free(o);
 }
 
@@ -46,6 +49,7 @@ void frames_free(struct frames *f)
 		return;
 	HASH_ITER (hh, f->open, o, next)
 		drop(f, o);
+	free(f->done.bytes);
 	free(f);
 }
 
@@ -63,6 +67,45 @@ static struct open_message *open_new(struct frames *f, const struct key *key)
 	return o;
 }
 
+static bool keep(struct open_message *o, uint32_t size, const char *data, uint16_t len)
+{
+	struct frame *fr = &o->msg.frame[o->msg.n];
+
+	if (len > FRAME_BYTES)
+		len = FRAME_BYTES;
+	if (o->used + len > o->cap) {
+		size_t cap = o->cap ? o->cap * 2 : 4 * FRAME_BYTES;
+		char *more = realloc(o->msg.bytes, cap);
+
+		if (!more)
+			return false;
+		o->msg.bytes = more;
+		o->cap = cap;
+	}
+	fr->size = size;
+	fr->len = len;
+	memcpy(o->msg.bytes + o->used, data, len);
+	o->used += len;
+	return true;
+}
+
+/* The message is whole: it is handed out, and its place is free again. */
+static void finish(struct frames *f, struct open_message *o)
+{
+	const char *at;
+	int n = o->msg.n < FRAMES_MAX ? o->msg.n : FRAMES_MAX;
+
+	free(f->done.bytes);
+	memcpy(&f->done, &o->msg, offsetof(struct message, frame) + n * sizeof(o->msg.frame[0]));
+	o->msg.bytes = NULL;
+	at = f->done.bytes;
+	for (int i = 0; i < n; i++) {
+		f->done.frame[i].data = at ? at : "";
+		at += at ? f->done.frame[i].len : 0;
+	}
+	drop(f, o);
+}
+
 int frames_add(struct frames *f, const struct sp_rec_hit *rec, uint64_t sock, uint32_t size,
 	       const char *data, uint16_t len, const struct message **msg)
 {
@@ -72,7 +115,6 @@ int frames_add(struct frames *f, const struct sp_rec_hit *rec, uint64_t sock, ui
 		.probe = rec->h.probe | (uint32_t)(rec->h.flags & SP_RF_OUT) << 16,
 	};
 	struct open_message *o;
-	struct frame *fr;
 
 	HASH_FIND(hh, f->open, &key, sizeof(key), o);
 	if (rec->h.frame == 0 && o) { /* the rest of the last one was lost */
@@ -94,18 +136,15 @@ int frames_add(struct frames *f, const struct sp_rec_hit *rec, uint64_t sock, ui
 		drop(f, o);
 		return -EBADMSG;
 	}
-	if (o->msg.n < FRAMES_MAX) {
-		fr = &o->msg.frame[o->msg.n];
-		fr->size = size;
-		fr->len = len < FRAME_BYTES ? len : FRAME_BYTES;
-		memcpy(fr->data, data, fr->len);
+	if (o->msg.n < FRAMES_MAX && !keep(o, size, data, len)) {
+		drop(f, o);
+		return -ENOMEM;
 	}
 	o->msg.n++;
 	if (rec->h.flags & SP_RF_MORE)
 		return 0;
-	f->done = o->msg;
+	finish(f, o);
 	*msg = &f->done;
-	drop(f, o);
 	return 1;
 }
 
