@@ -324,6 +324,11 @@ int elf_code(const struct elf_file *ef, uint64_t addr, size_t len, struct insn_p
 	return 0;
 }
 
+bool elf_text(const struct elf_file *ef, int i, struct insn_part *out)
+{
+	return i < ef->nseg && !elf_code(ef, ef->seg[i].addr, ef->seg[i].len, out);
+}
+
 /* The program header of a type that holds addr, or (addr 0) the first of that type. */
 static bool find_header(const struct elf_file *ef, uint32_t type, uint64_t addr, GElf_Phdr *ph)
 {
@@ -357,6 +362,13 @@ uint64_t elf_unwind_header(const struct elf_file *ef)
 	GElf_Phdr ph;
 
 	return find_header(ef, PT_GNU_EH_FRAME, 0, &ph) ? ph.p_vaddr : 0;
+}
+
+uint64_t elf_dynamic(const struct elf_file *ef)
+{
+	GElf_Phdr ph;
+
+	return find_header(ef, PT_DYNAMIC, 0, &ph) ? ph.p_vaddr : 0;
 }
 
 struct at_address {

@@ -36,11 +36,14 @@ int elf_offset(const struct elf_file *ef, uint64_t addr, uint64_t *off);
 int elf_address(const struct elf_file *ef, uint64_t off, uint64_t *addr); /* the other way */
 /* The code at an address, len bytes or fewer when the segment ends; mapped, owned by the file. */
 int elf_code(const struct elf_file *ef, uint64_t addr, size_t len, struct insn_part *out);
+/* The i-th executable segment, from 0; false: no more. */
+bool elf_text(const struct elf_file *ef, int i, struct insn_part *out);
 
 /* Bytes of any loaded segment; left: how many to its end. NULL: none there. Owned by the file. */
 const uint8_t *elf_data(const struct elf_file *ef, uint64_t addr, uint64_t *left);
 /* Address of .eh_frame_hdr (see unwind.h), 0: none. */
 uint64_t elf_unwind_header(const struct elf_file *ef);
+uint64_t elf_dynamic(const struct elf_file *ef); /* of the dynamic section, 0: none */
 /* Name of the function that .dynsym or .symtab puts at this very address, NULL: none. */
 const char *elf_name_at(const struct elf_file *ef, uint64_t addr);
 
