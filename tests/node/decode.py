@@ -12,6 +12,7 @@ Commands come as JSON lines on stdin, events go as JSON lines to stdout:
   {"ev":"ready","agents":[..],"pid":..}   {"ev":"done","room":"R","ok":true}   {"ev":"sent",..}
 `required` is how many ranks the room needs (default: all of this process); `ranks` which of ours
 announce. Anything else about the process (stopped, killed) is done with signals from outside.
+With --scheduler it is a decode scheduler (decode_server.py), of one rank.
 """
 import argparse
 import array
@@ -222,6 +223,9 @@ def parse_args():
     parser.add_argument("--num-pages", type=int, default=1024)
     parser.add_argument("--item-len", type=int, default=16384)
     parser.add_argument("--build", default=node_build())
+    parser.add_argument("--scheduler", action="store_true", help="with the real one's loop and queues")
+    parser.add_argument("--waiting-timeout", type=float, default=300.0, help="of a scheduler")
+    parser.add_argument("--idle-sleep", type=float, default=0.001, help="of a scheduler's loop")
     return parser.parse_args()
 
 
@@ -229,7 +233,16 @@ def main():
     args = parse_args()
     die_with_parent()
     sys.path.insert(0, args.build)
-    Decode(args).run()
+    decode = Decode(args)
+    if not args.scheduler:
+        decode.run()
+        return
+    import setproctitle
+
+    import decode_server
+    setproctitle.setproctitle("sglang::scheduler_TP0")
+    emit(ev="ready", agents=[r.agent.name for r in decode.ranks], pid=os.getpid())
+    decode_server.Scheduler(decode, args, emit).event_loop_overlap_disagg_decode()
 
 
 if __name__ == "__main__":

@@ -101,13 +101,13 @@ class Child:
 class Decode(Child):
     """One decode process, with one or more ranks."""
 
-    def __init__(self, node, log, ranks=1, first_rank=0, rate=0, rank_port=None):
+    def __init__(self, node, log, ranks=1, first_rank=0, rate=0, rank_port=None, more=()):
         super().__init__([
             os.path.join(HERE, "decode.py"), "--rank-port", str(rank_port),
             "--ranks", str(ranks), "--first-rank", str(first_rank), "--rate", str(rate),
             "--num-pages", str(node.options.get("num_pages", 1024)),
             "--item-len", str(node.options.get("item_len", 16384)),
-            "--build", node.build], log)
+            "--build", node.build, *more], log)
         self.events = collections.deque()
         self.agents = self.expect("ready")["agents"]
 
@@ -320,10 +320,11 @@ class Node:
         self.posts.append(post)
         return post
 
-    def decode(self, ranks=1, first_rank=0, rate=0, rank=0):
-        """Start a decode process and wait until prefill knows its ranks."""
+    def decode(self, ranks=1, first_rank=0, rate=0, rank=0, more=()):
+        """Start a decode process and wait until prefill knows its ranks. more: arguments of decode.py, such as
+        --scheduler."""
         port = self.http("GET", f"/route?rank={rank}")["rank_port"]
-        decode = Decode(self, self.log, ranks, first_rank, rate, port)
+        decode = Decode(self, self.log, ranks, first_rank, rate, port, more)
         self.decodes.append(decode)
         wait_until(lambda: set(decode.agents) <= set(self.state(rank)["decodes"]),
                    "registration of the decode")
