@@ -89,7 +89,7 @@ static __always_inline int sp_arg_step(const struct sp_probe *p, __u32 i, const 
 	f = &p->fetch[i & (SP_MAX_FETCH - 1)];
 	a = f->arg & (SP_MAX_ARGS - 1);
 	if (f->flags & SP_F_COND)
-		return sp_scalar(f, c, &val) || !val ? 2 : 1;
+		return sp_cond(f, c) ? 1 : 2;
 	if (rec->len[a] >= 0 || rec->len[a] == SP_LEN_EMPTY)
 		return 1; /* an alternative before has produced it */
 	if (p->flags & SP_P_FRAMES && a == p->frame_arg)
@@ -210,14 +210,17 @@ static __always_inline bool sp_emit_class(const struct sp_probe *p, __u32 idx, s
 	rec->h.probe = idx;
 	rec->h.nargs = p->nargs;
 	rec->h.ndata = class;
-	if (cap && sp_frame_classes & 1 << class && p->flags & SP_P_FRAMES)
+	rec->h.enter_ns = c->enter_ns;
+	rec->h.scope_ns = c->scope_ns;
+	rec->h.count = c->count;
+	if (fr && cap && sp_frame_classes & 1 << class && p->flags & SP_P_FRAMES)
 		sp_frame(p, fr, rec, class);
 	sp_args_put(p, c, rec, cap);
 	sp_submit(rec);
 	return true;
 }
 
-/* A hit of probe idx; fr: the frame that it is, for SP_P_FRAMES. */
+/* A hit of probe idx; fr: the frame that it is, for SP_P_FRAMES, else NULL. */
 static __always_inline void sp_emit(const struct sp_probe *p, __u32 idx, struct sp_call *c,
 				    __u64 pid_tgid, const struct sp_frame *fr)
 {

@@ -126,6 +126,9 @@ __noinline int sp_eval(const struct sp_fetch *f, const struct sp_call *c, __u64 
 		case SP_OP_ADD:
 			v += op->imm;
 			continue;
+		case SP_OP_EACH:
+			v = c->each[op->n & 1];
+			continue;
 		default:
 			continue;
 		}
@@ -168,6 +171,16 @@ __noinline int sp_scalar(const struct sp_fetch *f, const struct sp_call *c, __u6
 	}
 	*out = sp_extend(f->type, v);
 	return 0;
+}
+
+/* A condition: false when it is zero or cannot be read. */
+static __always_inline bool sp_cond(const struct sp_fetch *f, const struct sp_call *c)
+{
+	__u64 v = 0;
+
+	if (sp_scalar(f, c, &v))
+		return false;
+	return f->max ? v & f->max : v;
 }
 
 /*

@@ -11,6 +11,7 @@ const volatile __u32 sp_classes;       /* of records in use: 1 << enum sp_class 
 const volatile __u32 sp_frame_classes; /* the same of probes with frames */
 const volatile __u64 sp_pidns_dev;     /* silentpin's pid namespace, when it is not the first */
 const volatile __u64 sp_pidns_ino;     /* 0: the first namespace */
+const volatile bool sp_have_scopes;    /* a probe has SP_P_SCOPE */
 const volatile __u32 sp_wake_backlog; /* bytes waiting in the ring above which to wake the reader */
 
 /* Read by user space through the mapped .bss. Apart from each other: they are written at every hit
@@ -40,9 +41,9 @@ struct {
 } sp_targets SEC(".maps");
 
 /*
- * Arguments at function entry, for the return. An entry is not deleted at the return but reused by
- * the thread's next call (a deletion and an insertion cost more than the call's other work), told
- * apart by the stack pointer, and removed when the thread ends.
+ * Calls entered, for the return, and for user space (what is under way). An entry is not deleted at
+ * the return but reused by the thread's next call (a deletion and an insertion cost more than the
+ * call's other work), told apart by the stack pointer, and removed when the thread ends.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -50,6 +51,40 @@ struct {
 	__type(key, struct sp_saved_key);
 	__type(value, struct sp_saved);
 } sp_saved SEC(".maps");
+
+/*
+ * The calls with SP_P_SCOPE that a thread is in, the innermost last. Like sp_saved an entry stays
+ * until the thread ends. The size is set before loading.
+ */
+#define SP_SCOPES 4 /* the innermost ones are kept */
+struct sp_scope {
+	__u64 sp, ns, ra; /* as of struct sp_saved */
+};
+struct sp_scopes {
+	struct sp_scope s[SP_SCOPES];
+	__u64 n;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SP_MAX_THREADS);
+	__type(key, __u64); /* pid_tgid */
+	__type(value, struct sp_scopes);
+} sp_scopes SEC(".maps");
+
+/* For probes of elements. The sizes are set before loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SP_MAX_PROBES);
+	__type(key, __u32);
+	__type(value, struct sp_each);
+} sp_each_of SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SP_MAX_TALLIES);
+	__type(key, struct sp_tally_key);
+	__type(value, struct sp_tally);
+} sp_tallies SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -74,6 +74,8 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 		key.probe = i;
 		bpf_map_delete_elem(&sp_saved, &key);
 	}
+	if (sp_have_scopes)
+		bpf_map_delete_elem(&sp_scopes, &pid_tgid);
 	/* The kernel has already counted this thread out (kernel/exit.c, do_exit). */
 	last = BPF_CORE_READ(task, signal, live.counter) == 0;
 	if (last)

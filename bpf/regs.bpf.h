@@ -11,8 +11,12 @@ struct sp_call {
 	__u64 arg[SP_MAX_SAVED]; /* arg[i] = $arg(i+1), i < nreg */
 	__u64 sp;                /* stack pointer at function entry */
 	__u64 ret;
-	__u64 bad;  /* bit i: arg[i] could not be read when it was saved */
-	__u32 nreg; /* arguments held in arg[]; the others are still on the stack */
+	__u64 bad;      /* bit i: arg[i] could not be read when it was saved */
+	__u64 enter_ns; /* as of struct sp_rec, like the next */
+	__u64 scope_ns;
+	__u64 each[2]; /* the element at hand, and the outer one: SP_OP_EACH */
+	__u32 nreg;    /* arguments held in arg[]; the others are still on the stack */
+	__u32 count;   /* as of struct sp_rec */
 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -60,56 +64,8 @@ static __always_inline void sp_call_entry(struct pt_regs *ctx, __u32 shift, stru
 {
 	sp_regs_copy(ctx, c);
 	c->nreg = SP_NREG;
+	c->count = 1;
 	c->sp = sp_reg_sp(ctx) + 8 * shift;
-}
-
-/* Keep the first n arguments until the function returns. */
-static __noinline void sp_call_save(const struct sp_call *c, __u64 pid_tgid, __u32 probe, __u32 n)
-{
-	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
-	struct sp_saved fresh = {}, *s;
-
-	s = bpf_map_lookup_elem(&sp_saved, &key);
-	if (!s) {
-		if (bpf_map_update_elem(&sp_saved, &key, &fresh, BPF_ANY)) {
-			sp_count(SP_C_SAVE_FULL);
-			return;
-		}
-		s = bpf_map_lookup_elem(&sp_saved, &key);
-		if (!s)
-			return;
-	}
-	/* Written in place: the key names the thread, so nobody else writes here. */
-	s->sp = c->sp;
-	s->bad = 0;
-	for (int i = 0; i < SP_NREG; i++)
-		s->arg[i] = c->arg[i];
-	if (n <= SP_NREG)
-		return;
-	for (__u32 i = SP_NREG; i < SP_MAX_SAVED; i++) {
-		__u64 at = c->sp + SP_STACK_ARG + 8 * (i - SP_NREG);
-
-		if (i < n && bpf_probe_read_user(&s->arg[i], 8, (void *)at))
-			s->bad |= 1ull << i;
-	}
-}
-
-/* At the return: the saved arguments. False when there are none, or another call's. */
-static __noinline bool sp_call_saved(__u64 pid_tgid, __u32 probe, struct sp_call *c)
-{
-	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
-	struct sp_saved *s = bpf_map_lookup_elem(&sp_saved, &key);
-
-	if (!s || s->sp != c->sp) {
-		sp_count(SP_C_NO_ENTRY);
-		return false;
-	}
-	for (int i = 0; i < SP_MAX_SAVED; i++)
-		c->arg[i] = s->arg[i];
-	c->bad = s->bad;
-	c->nreg = SP_MAX_SAVED;
-	s->sp = 0; /* used up */
-	return true;
 }
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * The kernel side: one program for every uprobe and every uretprobe. What to do at a site is in the
+ * The kernel side: one program for every uprobe and every uretprobe (and one more, each.bpf.h, for
+ * those that look at several elements). What to do at a site is in the
  * cookie of its attachment (SP_COOKIE) and in the map sp_probes; nothing here knows any library.
  */
 #include "vmlinux.h"
@@ -12,10 +13,14 @@
 #include "maps.bpf.h"
 #include "ids.bpf.h"
 #include "regs.bpf.h"
+#include "saved.bpf.h"
+#include "scope.bpf.h"
+#include "arrive.bpf.h"
 #include "fetch.bpf.h"
 #include "frames.bpf.h"
 #include "polls.bpf.h"
 #include "emit.bpf.h"
+#include "each.bpf.h"
 #include "process.bpf.h"
 
 #define SP_STEP_FN __noinline
@@ -57,29 +62,12 @@ static __always_inline int sp_event(const struct sp_probe *p, __u32 idx, struct 
 SEC("uprobe")
 int hit(struct pt_regs *ctx)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx), pid_tgid;
-	__u32 idx = SP_COOKIE_PROBE(cookie), site = SP_COOKIE_SITE(cookie);
+	__u64 cookie = bpf_get_attach_cookie(ctx), pid_tgid = sp_pid_tgid();
+	__u32 idx = SP_COOKIE_PROBE(cookie);
 	const struct sp_probe *p = bpf_map_lookup_elem(&sp_probes, &idx);
-	bool at_return = site >= SP_SITE_RETURN;
 	struct sp_call c = {};
 
-	if (!p)
+	if (!p || sp_arrive(ctx, p, cookie, &c, pid_tgid, false) != SP_TURN_EVENT)
 		return 0;
-	c.ret = sp_reg_ret(ctx);
-	/* The first look of all: some functions answer "nothing" 60,000 times a second. */
-	if (at_return && p->flags & SP_P_DROP_NEGATIVE && (__s32)c.ret < 0)
-		return 0;
-	pid_tgid = sp_pid_tgid();
-	if (at_return) {
-		c.sp = sp_reg_sp(ctx) - (site == SP_SITE_RETURN ? SP_RET_POP : 0);
-		if (p->nsaved && !sp_call_saved(pid_tgid, idx, &c))
-			return 0;
-	} else {
-		sp_call_entry(ctx, SP_COOKIE_SHIFT(cookie), &c);
-		if (site == SP_SITE_SAVE) {
-			sp_call_save(&c, pid_tgid, idx, p->nsaved);
-			return 0;
-		}
-	}
-	return sp_event(p, idx, &c, pid_tgid, at_return);
+	return sp_event(p, idx, &c, pid_tgid, SP_COOKIE_SITE(cookie) >= SP_SITE_RETURN);
 }

@@ -156,8 +156,9 @@ struct sp_each_level {
 };
 #define SP_TALLY_NONE 0
 #define SP_TALLY_POST 1 /* each element is a piece of work posted; asks: a completion will come */
-#define SP_TALLY_DONE 2 /* each element is a completion; failed by `only`; asks: it counts at all  \
-			 */
+#define SP_TALLY_DONE                                                                              \
+	2 /* each element is a completion; failed by `only`; asks: it counts at all                \
+	   */
 struct sp_each {
 	struct sp_each_level level[2];
 	struct sp_fetch only; /* a condition: an element without it gives no record */
@@ -170,10 +171,12 @@ struct sp_each {
 	__u8 tally;     /* SP_TALLY_* */
 	__u8 tally_arg; /* index of the argument that is the key, a scalar */
 	__u8 tally_id;  /* which tally of the profile: probes of one tally share it */
-	__u8 pad;
+	/* Index of the key's first fetch program, SP_MAX_FETCH: none. Set when it is loaded. */
+	__u8 tally_fetch;
 };
 /* What is posted and not completed. Map sp_tallies. Counted at a post's entry (before anybody can
  * poll the completion), taken back when the post fails. */
+#define SP_MAX_TALLIES 8192 /* keys, over all processes */
 struct sp_tally_key {
 	__u64 key;
 	__u32 pid;
@@ -285,6 +288,8 @@ struct sp_saved {
 	__u64 scope_ns; /* as of sp_rec */
 	__u64 ra;       /* return address; 0: not known */
 };
+
+#define SP_MAX_THREADS 8192 /* whose enclosing calls are known */
 
 /* Last answer of a poll function. Map sp_polls. */
 #define SP_MAX_POLLS 65536

@@ -103,7 +103,18 @@ struct signal_struct {
 	atomic_t live;
 };
 
-struct mm_struct;
+/* Local to kernel/events/uprobes.c; the return probes' trampoline is at its beginning. */
+struct xol_area {
+	unsigned long vaddr;
+};
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+};
+
+struct mm_struct {
+	struct uprobes_state uprobes_state;
+};
 
 /* ---- sockets ---- */
 typedef struct {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attach/features.h"
+#include "attach/inside.h"
 #include "attach/sockets.h"
 #include "util/clock.h"
 
@@ -119,8 +120,12 @@ int attach_open(const struct profile *p, const struct attach_opts *o, attach_not
 	int rc;
 
 	*out = NULL;
-	if (!a)
+	if (a)
+		a->over = inside_over_new();
+	if (!a || !a->over) {
+		free(a);
 		return sp_err_set(err, SP_EXIT_FAIL, -ENOMEM, "out of memory");
+	}
 	a->profile = p;
 	a->opts = *o;
 	a->fn = fn;
@@ -129,6 +134,7 @@ int attach_open(const struct profile *p, const struct attach_opts *o, attach_not
 	a->opts.no_probes |= !wants_uprobes(p, o) && !wants_sockets(p, o);
 	rc = a->opts.no_probes ? 0 : load(a, err);
 	if (rc) {
+		free(a->over);
 		free(a);
 		return rc;
 	}
@@ -166,6 +172,7 @@ void attach_close(struct attach *a)
 	for (int i = 0; i < a->nplan; i++)
 		plan_free(a->plan[i]);
 	bpfload_close(&a->bpf);
+	free(a->over);
 	free(a->watched);
 	free(a->plan);
 	free(a);
@@ -424,6 +431,7 @@ static void on_exec(struct attach *a, const struct sp_rec_hit *rec)
 	w->born_ns = rec->h.ns;
 	w->due_ns = 0;
 	w->pages = 0;
+	w->trampoline = 0;
 	notify(a, NOTICE_EXEC, rec->h.ns, w, 0);
 	rescan(a, w);
 }

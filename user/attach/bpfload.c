@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "attach/bpfload.h"
+#include "attach/bpfload_calls.h"
 #include "attach/bpfload_late.h"
 #include "attach/bpfload_sock.h"
 #include "attach/features.h"
@@ -74,16 +75,8 @@ static int configure(struct silentpin_bpf *skel, const struct profile *p,
 				       o->ring_bytes ? o->ring_bytes : RING_BYTES);
 	if (backend == BACKEND_MULTI)
 		bpf_program__set_expected_attach_type(skel->progs.hit, SP_BPF_TRACE_UPROBE_MULTI);
+	err = err ? err : calls_configure(skel, p, backend);
 	return err ? err : sock_configure(skel, sock, p, backend);
-}
-
-/* The first alternative that produces an argument. */
-static uint8_t fetch_of(const struct sp_probe *p, uint8_t arg)
-{
-	for (uint8_t i = 0; i < p->nfetch; i++)
-		if (p->fetch[i].arg == arg && !(p->fetch[i].flags & SP_F_COND))
-			return i;
-	return SP_MAX_FETCH;
 }
 
 static int fill_probes(const struct silentpin_bpf *skel, const struct profile *p)
@@ -93,10 +86,10 @@ static int fill_probes(const struct silentpin_bpf *skel, const struct profile *p
 	for (uint32_t i = 0; i < (uint32_t)p->nprobes; i++) {
 		struct sp_probe prog = p->probes[i].prog;
 
-		prog.op_fetch = fetch_of(&prog, prog.op_arg);
-		prog.frame_fetch = fetch_of(&prog, prog.frame_arg);
-		prog.more_fetch = fetch_of(&prog, prog.more_arg);
-		prog.sock_fetch = fetch_of(&prog, prog.sock_arg);
+		prog.op_fetch = calls_fetch_of(&prog, prog.op_arg);
+		prog.frame_fetch = calls_fetch_of(&prog, prog.frame_arg);
+		prog.more_fetch = calls_fetch_of(&prog, prog.more_arg);
+		prog.sock_fetch = calls_fetch_of(&prog, prog.sock_arg);
 		if (bpf_map_update_elem(fd, &i, &prog, BPF_ANY))
 			return -errno;
 	}
@@ -208,6 +201,8 @@ static int load(struct bpfload *b, const struct profile *p, const struct attach_
 	if (!rc)
 		rc = fill_probes(b->skel, p);
 	if (!rc)
+		rc = calls_fill(b->skel, p);
+	if (!rc)
 		rc = sock_fill(b->skel, b->how, p);
 	if (!rc && b->late)
 		late_start(b->late);
@@ -269,6 +264,7 @@ int bpfload_open(const struct profile *p, const struct attach_opts *o, struct at
 	b->seq = f->seq;
 	b->progs.backend = backend;
 	b->progs.hit = bpf_program__fd(b->skel->progs.hit);
+	b->progs.each = bpf_program__fd(b->skel->progs.hit_each);
 	return 0;
 }
 
@@ -325,6 +321,16 @@ int bpfload_targets(const struct bpfload *b, uint32_t *pid, int max)
 	return n;
 }
 
+int bpfload_saved_fd(const struct bpfload *b)
+{
+	return b->skel ? bpf_map__fd(b->skel->maps.sp_saved) : -1;
+}
+
+int bpfload_tallies_fd(const struct bpfload *b)
+{
+	return b->skel ? bpf_map__fd(b->skel->maps.sp_tallies) : -1;
+}
+
 void bpfload_forget_process(const struct bpfload *b, uint32_t pid)
 {
 	int fd = b->skel ? bpf_map__fd(b->skel->maps.sp_polls) : -1;
@@ -338,6 +344,8 @@ void bpfload_forget_process(const struct bpfload *b, uint32_t pid)
 		if (key.pid == pid)
 			bpf_map_delete_elem(fd, &key);
 	}
+	if (b->skel)
+		calls_forget(b->skel, pid);
 }
 
 static bool among(uint32_t tid, const uint32_t *list, int n)

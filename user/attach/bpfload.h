@@ -42,7 +42,12 @@ int bpfload_prog_sock_libc(const struct bpfload *b);
 enum attach_sockets bpfload_sock_how(const struct bpfload *b);
 int bpfload_sock_attach(struct bpfload *b, enum attach_sockets how);
 
-/* Forget what is kept for a process (its polls), or for threads (their place in messages). */
+/* The maps sp_saved and sp_tallies; -1: nothing is loaded. */
+int bpfload_saved_fd(const struct bpfload *b);
+int bpfload_tallies_fd(const struct bpfload *b);
+
+/* Forget what is kept for a process (polls, calls, tallies), or for threads (their place in
+ * messages). */
 void bpfload_forget_process(const struct bpfload *b, uint32_t pid);
 void bpfload_forget_threads(const struct bpfload *b, const uint32_t *tid, int n);
 

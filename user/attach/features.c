@@ -166,6 +166,7 @@ static int try_uprobe(enum attach_backend backend)
 	__closefd int map = counter_map();
 	__closefd int prog = -1, fd = -1;
 	struct plan_site site = {0};
+	const struct uprobe_kind entry = {0};
 	struct links links = {0};
 	uint64_t count = 0;
 	uint32_t zero = 0;
@@ -180,8 +181,8 @@ static int try_uprobe(enum attach_backend backend)
 	err = find_self(&fd, &site.offset);
 	if (err)
 		return err;
-	err = multi ? uprobe_multi_link(prog, fd, getpid(), false, &site, 1, &links)
-		    : uprobe_perf_link(prog, fd, getpid(), false, &site, 1, &links);
+	err = multi ? uprobe_multi_link(prog, fd, getpid(), entry, &site, 1, &links)
+		    : uprobe_perf_link(prog, fd, getpid(), entry, &site, 1, &links);
 	if (err)
 		return err;
 	err = -pthread_create(&thread, NULL, call_probed, NULL);

@@ -83,7 +83,8 @@ static void say_missing(const struct attach *a, pid_t pid, const struct watched_
 static int add_libc(struct attach *a, pid_t pid, struct sock_watch *sw, struct plan *plan,
 		    char *why, size_t len)
 {
-	const struct uprobe_progs progs = {bpfload_prog_sock_libc(&a->bpf), a->bpf.progs.backend};
+	const struct uprobe_progs progs = {.hit = bpfload_prog_sock_libc(&a->bpf),
+					   .backend = a->bpf.progs.backend};
 	struct watched_lib *grown = realloc(sw->lib, sizeof(*grown) * (size_t)(sw->nlib + 1)), *lib;
 
 	snprintf(why, len, "out of memory");

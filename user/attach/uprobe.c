@@ -91,24 +91,33 @@ void links_close_later(struct links *l)
 		pthread_detach(thread);
 }
 
-static int link_kind(const struct uprobe_progs *progs, int file_fd, pid_t pid, bool at_return,
-		     const struct plan_site *site, int n, struct links *out)
+bool uprobe_is(const struct plan_site *s, struct uprobe_kind kind)
 {
-	if (progs->backend == BACKEND_PERF)
-		return uprobe_perf_link(progs->hit, file_fd, pid, at_return, site, n, out);
-	return uprobe_multi_link(progs->hit, file_fd, pid, at_return, site, n, out);
+	return s->at_return == kind.at_return && s->each == kind.each;
 }
 
-static int link_both(const struct uprobe_progs *progs, int file_fd, pid_t pid,
-		     const struct plan_site *site, int n, struct links *out)
+static int link_kind(const struct uprobe_progs *progs, int file_fd, pid_t pid,
+		     struct uprobe_kind kind, const struct plan_site *site, int n,
+		     struct links *out)
 {
-	struct links made = {0};
-	int err;
+	int prog = kind.each ? progs->each : progs->hit;
 
+	if (progs->backend == BACKEND_PERF)
+		return uprobe_perf_link(prog, file_fd, pid, kind, site, n, out);
+	return uprobe_multi_link(prog, file_fd, pid, kind, site, n, out);
+}
+
+static int link_kinds(const struct uprobe_progs *progs, int file_fd, pid_t pid,
+		      const struct plan_site *site, int n, struct links *out)
+{
 	/* Entries first: a return whose entry was not saved counts as an oddity. */
-	err = link_kind(progs, file_fd, pid, false, site, n, &made);
-	if (!err)
-		err = link_kind(progs, file_fd, pid, true, site, n, &made);
+	static const struct uprobe_kind kinds[] = {
+		{false, false}, {false, true}, {true, false}, {true, true}};
+	struct links made = {0};
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds) && !err; i++)
+		err = link_kind(progs, file_fd, pid, kinds[i], site, n, &made);
 	if (err) {
 		links_close(&made);
 		return err;
@@ -143,7 +152,7 @@ static int find_culprits(const struct uprobe_progs *progs, const struct plan *pl
 			n++; /* a probe's sites lie together */
 		if (n == 0)
 			continue;
-		err[p] = link_both(progs, plan->fd, pid, plan->site + first, n, &try);
+		err[p] = link_kinds(progs, plan->fd, pid, plan->site + first, n, &try);
 		links_close(&try);
 		good += !err[p];
 	}
@@ -161,7 +170,7 @@ int uprobe_attach(const struct uprobe_progs *progs, const struct plan *plan, pid
 		return 0;
 	for (int i = 0; i < plan->nprobe; i++)
 		good += plan->probe[i].ok;
-	rc = link_both(progs, plan->fd, pid, plan->site, plan->nsite, out);
+	rc = link_kinds(progs, plan->fd, pid, plan->site, plan->nsite, out);
 	if (!rc)
 		return good;
 	for (int i = 0; i < plan->nprobe; i++)
@@ -174,7 +183,7 @@ int uprobe_attach(const struct uprobe_progs *progs, const struct plan *plan, pid
 	for (int i = 0; i < plan->nsite; i++)
 		if (!err[plan->site[i].probe])
 			left[n++] = plan->site[i];
-	rc = link_both(progs, plan->fd, pid, left, n, out);
+	rc = link_kinds(progs, plan->fd, pid, left, n, out);
 	good = 0;
 	for (int i = 0; i < plan->nprobe; i++) {
 		if (!err[i])

@@ -19,16 +19,23 @@ struct links {
 };
 
 struct uprobe_progs {
-	int hit; /* the program's descriptor */
+	int hit;  /* the program's descriptor */
+	int each; /* of the one for plan_site.each */
 	enum attach_backend backend;
 };
 
-/* One kind of program at n places. One descriptor a call (multi) or two a place (perf), appended.
- * 0 or -errno, then nothing is appended. */
-int uprobe_multi_link(int prog_fd, int file_fd, pid_t pid, bool at_return,
+/* One of the kinds of links that a plan's sites want. */
+struct uprobe_kind {
+	bool at_return, each;
+};
+/* One kind at those of n places that are of it. One descriptor a call (multi) or two a place
+ * (perf), appended. 0 or -errno, then nothing is appended. */
+int uprobe_multi_link(int prog_fd, int file_fd, pid_t pid, struct uprobe_kind kind,
 		      const struct plan_site *site, int n, struct links *out);
-int uprobe_perf_link(int prog_fd, int file_fd, pid_t pid, bool at_return,
+int uprobe_perf_link(int prog_fd, int file_fd, pid_t pid, struct uprobe_kind kind,
 		     const struct plan_site *site, int n, struct links *out);
+
+bool uprobe_is(const struct plan_site *s, struct uprobe_kind kind);
 
 /*
  * All sites of a plan for one process. err[i] for plan probe i: 0 or -errno; a probe is attached at

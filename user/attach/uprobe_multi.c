@@ -17,7 +17,7 @@ struct multi_attr {
 	uint32_t cnt, flags, pid, pad;
 };
 
-int uprobe_multi_link(int prog_fd, int file_fd, pid_t pid, bool at_return,
+int uprobe_multi_link(int prog_fd, int file_fd, pid_t pid, struct uprobe_kind kind,
 		      const struct plan_site *site, int n, struct links *out)
 {
 	__free uint64_t *offsets = calloc((size_t)n, sizeof(*offsets));
@@ -29,7 +29,7 @@ int uprobe_multi_link(int prog_fd, int file_fd, pid_t pid, bool at_return,
 		.path = (uint64_t)(uintptr_t)path,
 		.offsets = (uint64_t)(uintptr_t)offsets,
 		.cookies = (uint64_t)(uintptr_t)cookies,
-		.flags = at_return ? SP_BPF_F_UPROBE_MULTI_RETURN : 0,
+		.flags = kind.at_return ? SP_BPF_F_UPROBE_MULTI_RETURN : 0,
 		.pid = (uint32_t)pid,
 	};
 	long fd;
@@ -37,7 +37,7 @@ int uprobe_multi_link(int prog_fd, int file_fd, pid_t pid, bool at_return,
 	if (!offsets || !cookies)
 		return -ENOMEM;
 	for (int i = 0; i < n; i++) {
-		if (site[i].at_return != at_return)
+		if (!uprobe_is(&site[i], kind))
 			continue;
 		offsets[attr.cnt] = site[i].offset;
 		cookies[attr.cnt++] = site[i].cookie;

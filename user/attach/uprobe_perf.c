@@ -51,7 +51,7 @@ static int link_one(int prog_fd, const char *path, pid_t pid, const struct plan_
 	return links_add(out, event);
 }
 
-int uprobe_perf_link(int prog_fd, int file_fd, pid_t pid, bool at_return,
+int uprobe_perf_link(int prog_fd, int file_fd, pid_t pid, struct uprobe_kind kind,
 		     const struct plan_site *site, int n, struct links *out)
 {
 	int type = pmu_type(), first = out->n, err = 0;
@@ -61,7 +61,7 @@ int uprobe_perf_link(int prog_fd, int file_fd, pid_t pid, bool at_return,
 		return type;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file_fd);
 	for (int i = 0; i < n && !err; i++)
-		if (site[i].at_return == at_return)
+		if (uprobe_is(&site[i], kind))
 			err = link_one(prog_fd, path, pid, &site[i], type, out);
 	while (err && out->n > first)
 		close(out->fd[--out->n]);

@@ -13,12 +13,13 @@ struct watched {
 	struct target_id id;
 	struct watched_lib *lib;
 	int nlib;
-	uint64_t pages;     /* mapped at the last scan */
-	uint64_t born_ns;   /* since when it has its present program, as far as known */
-	uint64_t due_ns;    /* no scan before */
-	uint64_t forced_ns; /* a scan at the latest */
-	bool named;         /* given to attach_add, not forked */
-	bool borrowed;      /* in its parent's memory (vfork) until its exec */
+	uint64_t pages;      /* mapped at the last scan */
+	uint64_t born_ns;    /* since when it has its present program, as far as known */
+	uint64_t due_ns;     /* no scan before */
+	uint64_t forced_ns;  /* a scan at the latest */
+	bool named;          /* given to attach_add, not forked */
+	bool borrowed;       /* in its parent's memory (vfork) until its exec */
+	uint64_t trampoline; /* the page to which return probes lead (inside.c); 0: not known */
 	struct sock_watch sock;
 	uint32_t lonely; /* bit i: entry i of the profile's sockets has no front here, and it was
 			    said */
@@ -50,7 +51,8 @@ struct attach {
 	int nplan;
 	struct watched **watched;
 	int nwatched;
-	uint32_t gone[GONE_MAX]; /* threads that have ended since forget_ns */
+	struct inside_over *over; /* calls found to be over, see inside.h */
+	uint32_t gone[GONE_MAX];  /* threads that have ended since forget_ns */
 	int ngone;
 	uint64_t forget_ns;
 	uint64_t adopt_ns;          /* when to look for children whose FORK record was lost */

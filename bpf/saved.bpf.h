@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What is kept of a call from its entry to its return. */
+#ifndef SP_SAVED_BPF_H
+#define SP_SAVED_BPF_H
+
+static const struct sp_saved sp_saved_none;
+
+/* The return address of a function that has just been entered; 0: not known. */
+static __always_inline __u64 sp_return_address(__u64 sp)
+{
+	__u64 ra = 0;
+
+	/* On arm64 it is in a register: nothing in memory tells whether the call is still there. */
+	if (SP_RET_POP)
+		bpf_probe_read_user(&ra, 8, (void *)sp);
+	return ra;
+}
+
+/* Keep the first n arguments until the function returns. What was kept, NULL: nothing. */
+static __noinline struct sp_saved *sp_call_save(const struct sp_call *c, __u64 pid_tgid,
+						__u32 probe, __u32 n)
+{
+	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
+	struct sp_saved *s = bpf_map_lookup_elem(&sp_saved, &key);
+
+	if (!s) {
+		if (!bpf_map_update_elem(&sp_saved, &key, &sp_saved_none, BPF_ANY))
+			s = bpf_map_lookup_elem(&sp_saved, &key);
+		if (!s) {
+			sp_count(SP_C_SAVE_FULL);
+			return NULL;
+		}
+	}
+	/* Written in place: the key names the thread, so nobody else writes here. User space may
+	 * be reading: sp, which says that the rest holds, is written last. */
+	s->bad = 0;
+	for (int i = 0; i < SP_NREG; i++)
+		s->arg[i] = c->arg[i];
+	if (n > SP_NREG)
+		for (__u32 i = SP_NREG; i < SP_MAX_SAVED; i++) {
+			__u64 at = c->sp + SP_STACK_ARG + 8 * (i - SP_NREG);
+
+			if (i < n && bpf_probe_read_user(&s->arg[i], 8, (void *)at))
+				s->bad |= 1ull << i;
+		}
+	s->scope_ns = c->scope_ns;
+	s->ra = sp_return_address(c->sp);
+	s->ns = bpf_ktime_get_ns();
+	asm volatile("" ::: "memory");
+	s->sp = c->sp;
+	return s;
+}
+
+/* At the return of a call that is no event. */
+static __noinline int sp_call_drop(__u64 pid_tgid, __u32 probe, __u64 sp)
+{
+	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
+	struct sp_saved *s = bpf_map_lookup_elem(&sp_saved, &key);
+
+	if (s && s->sp <= sp) /* or one that an exception has left */
+		s->sp = 0;
+	return 0;
+}
+
+/* At the return: what was saved. False when there is nothing, or another call's. */
+static __noinline bool sp_call_saved(__u64 pid_tgid, __u32 probe, struct sp_call *c)
+{
+	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
+	struct sp_saved *s = bpf_map_lookup_elem(&sp_saved, &key);
+
+	if (!s || s->sp != c->sp) {
+		if (s && s->sp < c->sp)
+			s->sp = 0; /* left by an exception */
+		return false;
+	}
+	for (int i = 0; i < SP_MAX_SAVED; i++)
+		c->arg[i] = s->arg[i];
+	c->bad = s->bad;
+	c->nreg = SP_MAX_SAVED;
+	c->enter_ns = s->ns;
+	c->scope_ns = s->scope_ns;
+	s->sp = 0; /* used up */
+	return true;
+}
+
+#endif
