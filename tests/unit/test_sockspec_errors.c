@@ -282,7 +282,7 @@ static void limits(void **state)
 	of_size(text, SP_MAX_PROBES - 2, 2);
 	taken(text);
 	of_size(text, SP_MAX_PROBES - 2, 3);
-	refused(text, "t.yaml:72:9: more than 64 probes and entries of sockets in one profile");
+	refused(text, "t.yaml:136:9: more than 128 probes and entries of sockets in one profile");
 	free(text);
 }
 

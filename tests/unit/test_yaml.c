@@ -47,7 +47,7 @@ static const struct {
 	{"version: 1\nprofiles: {}\n", "2:11", "must be a list"},
 	{"version: 1\nprofiles:\n", "2:10", "must be a list (- item), not nothing"},
 	{"version: 1\nprofile: []\n", "2:1", "did you mean \"profiles\"?"},
-	{"version: 1\nfoo: 1\n", "2:1", "use version or profiles"},
+	{"version: 1\nfoo: 1\n", "2:1", "use version, groups or profiles"},
 	{"version: 1\nversion: 1\n", "2:1", "a second time"},
 	{"- version: 1\n", "1:1", "must be a map"},
 	{"just text\n", "1:1", "must be a map (key: value), not a text"},
@@ -135,8 +135,8 @@ static const struct {
 	{HEAD "    done: {needs: [a,b,c,d,e,f,g,h,i]}\n", "6:36", "more than 8"},
 	{HEAD "    status: {done: x}\n", "6:20", "a code or a range"},
 	{HEAD "    status: {done: \"2..1\"}\n", "6:20", "a code or a range"},
-	{HEAD "    status: {done: 1}\n", "6:13", "done and busy of status overlap"},
-	{HEAD "    status: {busy: \">-1\"}\n", "6:13", "overlap"},
+	{HEAD "    status: {done: 1, busy: \"1..2\"}\n", "6:13", "done and busy of status overlap"},
+	{HEAD "    status: {done: \"-5..0\"}\n", "6:13", "done and error of status overlap"},
 	{HEAD "    status: {names: {x: y}}\n", "6:22", "whole number"},
 	{HEAD "    status: {names: {1: y, 0x1: z}}\n", "6:28", "a second time"},
 	{HEAD "    status: {names: {1: [y]}}\n", "6:25", "must be a text"},
@@ -373,7 +373,7 @@ static void one_line(void **state)
 
 	assert_true(profile_parse("t.yaml", text, strlen(text), &pf, &err) < 0);
 	assert_string_equal(err.text, "t.yaml:2:1: unknown key \"a?b?[31m\" in a probes file: use "
-				      "version or profiles");
+				      "version, groups or profiles");
 	/* and nobody needs to want the words */
 	assert_true(profile_parse("t.yaml", text, strlen(text), &pf, NULL) < 0);
 }
@@ -415,7 +415,7 @@ static void too_many(const char *head, const char *item, int max, const char *ta
 static void limits(void **state)
 {
 	too_many(HEAD PROBES, "      - {name: p#, library: l, symbol: f, event: {role: call}}\n",
-		 SP_MAX_PROBES, "", "probes: more than 64");
+		 SP_MAX_PROBES, "", "probes: more than 128");
 	too_many(FULL ARGS, "          - {name: a#, fetch: \"$arg1\", type: u64}\n", SP_MAX_ARGS,
 		 "        event: {role: call}\n", "args: more than 8");
 	too_many(MSG, "          - {frames: [h#], event: {role: call}}\n", SP_MAX_HEADS, "",

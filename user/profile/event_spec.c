@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* `event:` of a probe or of an alternative, and whether what it says can be had there. */
+/* `event:` of a probe or of an alternative. Whether what it says can be had there: event_check.c.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,26 +9,12 @@
 #include "profile/profile_priv.h"
 #include "util/cleanup.h"
 
-/* What may stand as a field's value, beside a template and the name of an argument or capture. */
-enum value_kind {
-	V_WORD,   /* any text: kind, note */
-	V_NUMBER, /* a number */
-	V_NAME,   /* nothing else */
-};
-static const struct {
-	const char *name;
-	enum value_kind kind;
-} fields[] = {
-	{"kind", V_WORD},   {"op", V_NAME},     {"chunk", V_NUMBER}, {"last", V_NUMBER},
-	{"rank", V_NUMBER}, {"part", V_NUMBER}, {"parts", V_NUMBER}, {"need", V_NUMBER},
-	{"peer", V_NAME},   {"agent", V_NAME},  {"rid", V_NAME},     {"room", V_NAME},
-	{"status", V_NAME}, {"error", V_NAME},  {"note", V_WORD},
-};
-
 static const char *const keys[] = {
-	"role",           "kind",  "op",  "chunk", "last",   "rank",  "part", "parts",  "need",
-	"peer",           "agent", "rid", "room",  "status", "error", "note", "covers", "created",
-	"dummy_if_empty", NULL,
+	"role",           "kind",   "op",     "chunk", "last",   "rank",
+	"part",           "parts",  "need",   "peer",  "agent",  "rid",
+	"room",           "status", "error",  "note",  "covers", "created",
+	"dummy_if_empty", "bytes",  "object", "count", "work",   "address",
+	"segment",        "pages",  "bases",  "item",  NULL,
 };
 
 static const char *const roles[] = {
@@ -57,7 +44,7 @@ int event_copy(struct evt_spec *to, const struct evt_spec *from)
 	return 0;
 }
 
-static const struct evt_field *field_get(const struct evt_spec *ev, const char *name)
+const struct evt_field *event_field(const struct evt_spec *ev, const char *name)
 {
 	for (int i = 0; i < ev->nfields; i++)
 		if (!strcmp(ev->field[i].name, name))
@@ -173,6 +160,17 @@ static int read_created(const struct reader *r, const struct ynode *key, const s
 	return 0;
 }
 
+/* begin or end; a template or an argument would say it too late for a person to check. */
+static int read_work(const struct reader *r, const struct ynode *key, const struct ynode *n,
+		     struct evt_spec *ev)
+{
+	static const char *const words[] = {"begin", "end", NULL};
+	unsigned which;
+	int rc = read_word(r, n, "work", words, &which);
+
+	return rc ? rc : field_set(r, ev, key, words[which]);
+}
+
 int read_event(const struct reader *r, const struct ynode *map, struct evt_spec *ev)
 {
 	int rc = need_map(r, map, "event");
@@ -192,184 +190,13 @@ int read_event(const struct reader *r, const struct ynode *map, struct evt_spec 
 			rc = read_dummy(r, n, ev);
 		} else if (!strcmp(key->text, "created")) {
 			rc = read_created(r, key, n, ev);
+		} else if (!strcmp(key->text, "work")) {
+			rc = read_work(r, key, n, ev);
 		} else {
 			rc = read_text(r, n, key->text, &text);
 			if (!rc)
 				rc = field_set(r, ev, key, text);
 		}
 	}
-	return rc;
-}
-
-/* ---- checking an effective event against what its probe gives -------------------------------- */
-
-static const struct pat_part *capture_in(const struct pattern *p, const char *name, size_t len)
-{
-	for (int i = 0; i < p->nparts; i++)
-		if (p->part[i].is_capture && strlen(p->part[i].name) == len &&
-		    !memcmp(p->part[i].name, name, len))
-			return &p->part[i];
-	return NULL;
-}
-
-static const struct pat_part *capture_of(const struct evt_match *m, const char *name, size_t len)
-{
-	const struct pat_part *part = NULL;
-
-	for (int i = 0; m && !part && i < m->non; i++)
-		part = capture_in(&m->on[i].pat, name, len);
-	for (int i = 0; m && !part && i < m->nframes; i++)
-		part = capture_in(&m->frames[i], name, len);
-	return part;
-}
-
-static bool known(const struct profile_probe *p, const struct evt_match *m, const char *name,
-		  size_t len)
-{
-	char buf[PAT_NAME_MAX];
-
-	if (!len || len >= sizeof(buf))
-		return false;
-	if (capture_of(m, name, len))
-		return true;
-	memcpy(buf, name, len);
-	buf[len] = '\0';
-	return arg_by_name(p, buf) >= 0;
-}
-
-static int check_template(const struct reader *r, const struct profile_probe *p,
-			  const struct evt_match *m, const struct evt_field *f)
-{
-	for (const char *s = f->value; *s; s++) {
-		size_t len;
-
-		if (*s == '}')
-			return bad_at(r, f->mark, "%s: \"}\" without \"{\" in \"%.64s\"", f->name,
-				      f->value);
-		if (*s != '{')
-			continue;
-		len = strcspn(++s, "{}");
-		if (s[len] != '}')
-			return bad_at(r, f->mark, "%s: \"{\" without \"}\" in \"%.64s\"", f->name,
-				      f->value);
-		if (!known(p, m, s, len))
-			return bad_at(r, f->mark,
-				      "%s: \"%.*s\" is neither an argument nor a capture here: "
-				      "declare or capture it",
-				      f->name, (int)(len < 32 ? len : 32), s);
-		s += len;
-	}
-	return 0;
-}
-
-static int check_field(const struct reader *r, const struct profile_probe *p,
-		       const struct evt_match *m, const struct evt_field *f)
-{
-	enum value_kind kind = V_WORD;
-	int64_t v;
-
-	if (strchr(f->value, '{') || strchr(f->value, '}'))
-		return check_template(r, p, m, f);
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		if (!strcmp(fields[i].name, f->name))
-			kind = fields[i].kind;
-	if (kind == V_WORD) {
-		if (!strcmp(f->name, "kind") && !known(p, m, f->value, strlen(f->value)) &&
-		    strlen(f->value) >= sizeof(((struct sp_event *)0)->kind))
-			return bad_at(r, f->mark, "kind \"%.32s\" is too long: at most %zu bytes",
-				      f->value, sizeof(((struct sp_event *)0)->kind) - 1);
-		return 0;
-	}
-	if (known(p, m, f->value, strlen(f->value)) ||
-	    (kind == V_NUMBER && number_parse(f->value, &v) && v >= 0 && v <= INT32_MAX))
-		return 0;
-	return bad_at(r, f->mark,
-		      "%s: \"%.32s\" is neither an argument nor a capture here%s: declare or "
-		      "capture it",
-		      f->name, f->value, kind == V_NUMBER ? ", nor a number" : "");
-}
-
-/* A field has a value: said in the event, or an argument or capture of that name. */
-static bool has(const struct profile_probe *p, const struct evt_match *m, const struct evt_spec *ev,
-		const char *name)
-{
-	return field_get(ev, name) || known(p, m, name, strlen(name));
-}
-
-static int check_role(const struct reader *r, const struct profile_probe *p,
-		      const struct evt_match *m, const struct evt_spec *ev)
-{
-	bool room = has(p, m, ev, "room"), op = has(p, m, ev, "op");
-
-	switch (ev->role) {
-	case ROLE_NONE:
-		return bad_at(r, ev->mark, "the event has no role: add role: post (or another)");
-	case ROLE_ARRIVE:
-	case ROLE_HELD:
-	case ROLE_ANNOUNCE:
-	case ROLE_ABORT:
-	case ROLE_TOLD:
-	case ROLE_REPLY:
-	case ROLE_RELEASE:
-		if (room)
-			return 0;
-		return bad_at(r, ev->mark,
-			      "role %s needs a room: capture {room} or name an argument room",
-			      sp_role_name(ev->role));
-	case ROLE_POST:
-	case ROLE_CLOSE:
-	case ROLE_STATUS:
-		if (!room && !op)
-			return bad_at(r, ev->mark,
-				      "role %s needs a room or an op: capture {room} or name an "
-				      "argument op",
-				      sp_role_name(ev->role));
-		if (ev->role != ROLE_STATUS || field_get(ev, "status") || field_get(ev, "error"))
-			return 0;
-		return bad_at(r, ev->mark,
-			      "role status needs status: ARGUMENT, whose value is the status");
-	default:
-		return 0;
-	}
-}
-
-static int check_extras(const struct reader *r, const struct evt_match *m,
-			const struct evt_spec *ev)
-{
-	const struct pat_part *part;
-
-	if (field_get(ev, "status") && field_get(ev, "error"))
-		return bad_at(r, field_get(ev, "error")->mark,
-			      "status and error in one event: error is a status of which only "
-			      "errors count: keep one");
-	if (field_get(ev, "created") && ev->role != ROLE_POST)
-		return bad_at(r, field_get(ev, "created")->mark,
-			      "created is for role post: remove it");
-	if (ev->ncovers && ev->role != ROLE_POST)
-		return bad_at(r, ev->mark, "covers is for role post: remove it");
-	if (ev->ndummy && ev->role != ROLE_ANNOUNCE)
-		return bad_at(r, ev->mark, "dummy_if_empty is for role announce: remove it");
-	for (int i = 0; i < ev->ndummy; i++) {
-		part = capture_of(m, ev->dummy[i], strlen(ev->dummy[i]));
-		if (!part || part->shape != PAT_LEN)
-			return bad_at(
-				r, ev->mark,
-				"dummy_if_empty: \"%s\" is no length captured here: write the "
-				"frame as \"{%s:len}\"",
-				ev->dummy[i], ev->dummy[i]);
-	}
-	return 0;
-}
-
-int check_event(const struct reader *r, const struct profile_probe *p, const struct evt_match *m,
-		const struct evt_spec *ev)
-{
-	int rc = check_role(r, p, m, ev);
-
-	if (!rc)
-		rc = check_extras(r, m, ev);
-	for (int i = 0; !rc && i < ev->nfields; i++)
-		if (strcmp(ev->field[i].name, "created") != 0)
-			rc = check_field(r, p, m, &ev->field[i]);
 	return rc;
 }

@@ -10,24 +10,11 @@ static int read_on(const struct reader *r, const struct ynode *map, struct profi
 {
 	static const char *const words[] = {"entry", "return", "ret", NULL};
 	const struct ynode *n = ynode_get(map, "on");
-	char hint[80];
-	const char *text;
-	int rc;
+	unsigned which = 0;
+	int rc = n ? read_word(r, n, "on", words, &which) : 0;
 
-	p->on = ON_ENTRY;
-	if (!n)
-		return 0;
-	rc = read_text(r, n, "on", &text);
-	if (rc)
-		return rc;
-	for (int i = 0; words[i]; i++) {
-		if (!strcmp(words[i], text)) {
-			p->on = (enum probe_on)i;
-			return 0;
-		}
-	}
-	suggest(text, words, hint, sizeof(hint));
-	return bad_at(r, n->mark, "on: \"%.32s\" is unknown: %s", text, hint);
+	p->on = (enum probe_on)which;
+	return rc;
 }
 
 /* Whether the glob can name a C++ function (an Itanium-mangled name begins with _Z). */
@@ -88,10 +75,8 @@ static int read_place(const struct reader *r, const struct ynode *map, struct pr
 		rc = read_text(r, n, "library", &text);
 	if (rc)
 		return rc;
-	for (p->library = 0; p->library < r->profile->nlibs; p->library++)
-		if (!strcmp(r->profile->libs[p->library].id, text))
-			break;
-	if (p->library == r->profile->nlibs)
+	p->library = lib_by_id(r->profile, text);
+	if (p->library < 0)
 		return bad_at(r, n->mark,
 			      "library \"%.32s\" is not among libraries: add it there or correct "
 			      "the name",
@@ -109,6 +94,40 @@ static int read_place(const struct reader *r, const struct ynode *map, struct pr
 	n = ynode_get(map, "required");
 	if (!rc && n)
 		rc = read_bool(r, n, "required", &p->required);
+	return rc;
+}
+
+/* How codes read here: as it says itself, else as its group or profile does. */
+static int read_own_status(const struct reader *r, const struct ynode *map, struct profile_probe *p)
+{
+	const struct ynode *n = ynode_get(map, "status");
+	struct status_spec *s;
+
+	p->status = r->status;
+	if (!n)
+		return 0;
+	p->status = r->profile->nstatuses;
+	s = status_add(r->profile);
+	return s ? read_status(r, n, s) : no_memory(r);
+}
+
+/* Whether it is attached, and whether a thread may stay in it for long. */
+static int read_nature(const struct reader *r, const struct ynode *map, struct profile_probe *p)
+{
+	const struct ynode *enabled = ynode_get(map, "enabled"), *waits = ynode_get(map, "waits");
+	bool on = true;
+	int rc = 0;
+
+	p->waits = ynode_get(map, "messages") && p->on != ON_ENTRY;
+	if (enabled)
+		rc = read_bool(r, enabled, "enabled", &on);
+	p->off = !on;
+	if (!rc && waits)
+		rc = read_bool(r, waits, "waits", &p->waits);
+	if (!rc && waits && p->waits && p->on == ON_ENTRY)
+		rc = bad_at(r, waits->mark,
+			    "waits: with on: entry nobody sees how long a call takes: set on: ret "
+			    "or on: return, or remove it");
 	return rc;
 }
 
@@ -208,19 +227,29 @@ static int read_frame_keys(const struct reader *r, const struct ynode *map, stru
 	return rc;
 }
 
+/* A result that is no event, dropped where it costs next to nothing. */
+static int read_skip(const struct reader *r, const struct ynode *map, struct profile_probe *p,
+		     const char *key, uint32_t flag)
+{
+	const struct ynode *n = ynode_get(map, key);
+	bool yes = false;
+	int rc = n ? read_bool(r, n, key, &yes) : 0;
+
+	if (!rc && yes && p->on == ON_ENTRY)
+		return bad_at(r, n->mark, "%s needs the return value: set on: ret or on: return",
+			      key);
+	if (yes)
+		p->prog.flags |= flag;
+	return rc;
+}
+
 static int read_flags(const struct reader *r, const struct ynode *map, struct profile_probe *p)
 {
-	const struct ynode *n = ynode_get(map, "skip_negative");
-	bool yes = false;
-	int rc = 0;
+	const struct ynode *n;
+	int rc = read_skip(r, map, p, "skip_negative", SP_P_DROP_NEGATIVE);
 
-	if (n)
-		rc = read_bool(r, n, "skip_negative", &yes);
-	if (!rc && yes && p->on == ON_ENTRY)
-		return bad_at(r, n->mark,
-			      "skip_negative needs the return value: set on: ret or on: return");
-	if (yes)
-		p->prog.flags |= SP_P_DROP_NEGATIVE;
+	if (!rc)
+		rc = read_skip(r, map, p, "skip_zero", SP_P_DROP_ZERO);
 	n = ynode_get(map, "on_change");
 	if (rc || !n)
 		return rc;
@@ -275,19 +304,25 @@ static int read_meaning(const struct reader *r, const struct ynode *map, struct 
 int read_probe(const struct reader *r, const struct ynode *map, struct profile_probe *p)
 {
 	static const char *const keys[] = {
-		"name",  "library",       "symbol",    "on",    "nothrow", "required",
-		"args",  "match",         "messages",  "frame", "socket",  "more",
-		"event", "skip_negative", "on_change", NULL,
+		"name",  "library",       "symbol",    "on",        "nothrow", "required",
+		"args",  "match",         "messages",  "frame",     "socket",  "more",
+		"event", "skip_negative", "on_change", "skip_zero", "enabled", "scope",
+		"waits", "status",        NULL,
 	};
 	const struct ynode *args;
 	int rc = need_map(r, map, "a probe");
 
 	p->mark = map->mark;
 	p->socket = -1;
+	p->group = r->group;
 	if (!rc)
 		rc = read_keys(r, map, "a probe", keys);
 	if (!rc)
 		rc = read_place(r, map, p);
+	if (!rc)
+		rc = read_own_status(r, map, p);
+	if (!rc)
+		rc = read_nature(r, map, p);
 	args = rc ? NULL : ynode_get(map, "args");
 	if (args)
 		rc = read_args(r, args, p);
@@ -297,6 +332,8 @@ int read_probe(const struct reader *r, const struct ynode *map, struct profile_p
 		rc = read_frame_keys(r, map, p);
 	if (!rc)
 		rc = read_meaning(r, map, p);
+	if (!rc)
+		rc = read_scope(r, map, p);
 	if (!rc)
 		set_clear_poll(p);
 	return rc;

@@ -17,34 +17,43 @@
 
 /* ---- parsing --------------------------------------------------------------------------------- */
 
-static int read_probes(const struct reader *r, const struct ynode *list)
+int read_probes(const struct reader *r, const struct ynode *list)
 {
 	struct profile *p = r->profile;
+	struct profile_probe *grown;
 	int rc = need_list(r, list, "probes", SP_MAX_PROBES);
 
 	if (rc)
 		return rc;
-	p->probes = calloc(list->n, sizeof(*p->probes));
-	if (!p->probes)
+	if (list->n > (size_t)(SP_MAX_PROBES - p->nprobes))
+		return bad_at(
+			r, list->item[SP_MAX_PROBES - p->nprobes]->mark,
+			"more than %d probes in profile %s, with those of its groups: split it",
+			SP_MAX_PROBES, p->name);
+	grown = realloc(p->probes, sizeof(*grown) * ((size_t)p->nprobes + list->n));
+	if (!grown)
 		return no_memory(r);
+	p->probes = grown;
+	memset(&grown[p->nprobes], 0, sizeof(*grown) * list->n);
 	for (size_t i = 0; !rc && i < list->n; i++) {
 		struct profile_probe *probe = &p->probes[p->nprobes++];
 
 		rc = read_probe(r, list->item[i], probe);
 		for (int k = 0; !rc && k < p->nprobes - 1; k++)
 			if (!strcmp(p->probes[k].name, probe->name))
-				rc = bad_at(r, probe->mark, "probe \"%s\" a second time",
-					    probe->name);
+				rc = bad_at(r, probe->mark, "probe \"%s\" a second time%s%s",
+					    probe->name, r->group ? ": used with group " : "",
+					    r->group ? r->group : "");
 	}
 	return rc;
 }
 
-static int read_profile(struct reader *r, const struct ynode *map)
+static int read_profile(struct reader *r, const struct ynode *map, const struct ynode *groups)
 {
-	static const char *const keys[] = {"name",    "match",  "room",      "stages",
-					   "done",    "status", "libraries", "probes",
+	static const char *const keys[] = {"name",    "match",  "room", "stages",    "delayed",
+					   "done",    "status", "uses", "libraries", "probes",
 					   "sockets", "python", NULL};
-	struct ynode *n, *python, *sockets;
+	struct ynode *n, *python, *sockets, *uses;
 	const char *name;
 	int rc = need_map(r, map, "a profile");
 
@@ -61,24 +70,29 @@ static int read_profile(struct reader *r, const struct ynode *map)
 		rc = read_settings(r, map);
 	python = ynode_get(map, "python");
 	sockets = ynode_get(map, "sockets");
+	uses = ynode_get(map, "uses");
 	n = ynode_get(map, "probes");
-	/* the server's own view alone is enough, or its sockets */
-	if (!rc && !n && !python && !sockets)
+	/* the server's own view alone is enough, or its sockets, or groups */
+	if (!rc && !n && !python && !sockets && !uses)
 		rc = need_key(r, map, "the profile", "probes", &n);
-	if (!rc && n && !((python || sockets) && n->kind == YNODE_LIST && !n->n))
+	if (!rc && n && !((python || sockets || uses) && n->kind == YNODE_LIST && !n->n))
 		rc = read_probes(r, n);
+	if (!rc && uses)
+		rc = use_groups(r, groups, uses);
 	r->profile->nuprobes = r->profile->nprobes;
 	if (!rc && sockets)
 		rc = read_sockets(r, sockets);
 	if (!rc && python)
 		rc = read_python(r, python);
+	if (!rc)
+		set_scopes(r->profile);
 	return rc;
 }
 
 static int read_file(struct reader *r, const struct ynode *root, struct profile_file *pf)
 {
-	static const char *const keys[] = {"version", "profiles", NULL};
-	struct ynode *n;
+	static const char *const keys[] = {"version", "groups", "profiles", NULL};
+	struct ynode *n, *groups = ynode_get(root, "groups");
 	int64_t version;
 	int rc = need_map(r, root, "a probes file");
 
@@ -91,6 +105,8 @@ static int read_file(struct reader *r, const struct ynode *root, struct profile_
 	if (!rc && version != 1)
 		rc = bad_at(r, n->mark, "version %lld is unknown: this program reads version 1",
 			    (long long)version);
+	if (!rc && groups)
+		rc = check_groups(r, groups);
 	if (!rc)
 		rc = need_key(r, root, "the file", "profiles", &n);
 	if (!rc)
@@ -102,12 +118,14 @@ static int read_file(struct reader *r, const struct ynode *root, struct profile_
 		return no_memory(r);
 	for (size_t i = 0; !rc && i < n->n; i++) {
 		r->profile = &pf->profiles[pf->nprofiles++];
-		rc = read_profile(r, n->item[i]);
+		rc = read_profile(r, n->item[i], groups);
 		for (int k = 0; !rc && k < pf->nprofiles - 1; k++)
 			if (!strcmp(pf->profiles[k].name, r->profile->name))
 				rc = bad_at(r, r->profile->mark, "profile \"%s\" a second time",
 					    r->profile->name);
 	}
+	if (!rc && groups)
+		rc = check_unused(r, groups, pf);
 	return rc;
 }
 
@@ -175,12 +193,11 @@ void profile_clear(struct profile *p)
 	for (int i = 0; i < p->nprobes; i++)
 		probe_clear(&p->probes[i]);
 	free(p->probes);
-	for (int i = 0; i < p->nlibs; i++) {
-		free(p->libs[i].id);
-		for (int k = 0; k < p->libs[i].nfiles; k++)
-			free(p->libs[i].file[k]);
-	}
+	for (int i = 0; i < p->nlibs; i++)
+		lib_clear(&p->libs[i]);
 	free(p->libs);
+	for (int i = 0; i < p->nuses; i++)
+		free(p->uses[i]);
 	for (int i = 0; i < p->nstatuses; i++)
 		status_clear(&p->statuses[i]);
 	free(p->statuses);

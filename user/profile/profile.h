@@ -137,8 +137,9 @@ struct profile_arg {
 };
 
 struct status_range {
-	int64_t lo, hi; /* inclusive */
+	int64_t lo, hi; /* inclusive; lo above hi: no code */
 };
+#define STATUS_NO_CODE ((struct status_range){1, 0})
 struct status_name {
 	int64_t code;
 	char *text;
@@ -168,9 +169,11 @@ struct probe_pointer {
 			   static: a table of pointers is passed to it */
 	struct sp_fetch fetch; /* at_call: the pointer, $argN and $retval */
 	int argument;          /* static: which argument the table is (from 1) */
-	uint64_t copied_to; /* static: where in its first argument the function copies the pointer:
-			       tells the slot; 0: not given */
-	int64_t slot;       /* static: offset in the table, when the code does not tell; -1: none */
+	/* static: where in its first argument the function copies the pointer: tells the slot; 0:
+	 * not given. Below 0: counted from the end of what the function fills there (a struct that
+	 * grows at its beginning). */
+	int64_t copied_to;
+	int64_t slot; /* static: offset in the table, when the code does not tell; -1: none */
 	struct profile_mark mark;
 };
 
@@ -214,10 +217,12 @@ struct profile_tally {           /* `tally:`: probes with the same name share on
 struct profile_need { /* one word of done.needs: "kv.last" or "aux" */
 	char kind[16];
 	bool last;
+	bool once; /* "aux.once": from one peer, however many send */
 };
 
-#define PROFILE_MAX_FAKE  8
-#define PROFILE_MAX_NEEDS 8
+#define PROFILE_MAX_FAKE   8
+#define PROFILE_MAX_NEEDS  8
+#define PROFILE_MAX_GROUPS 8
 struct profile {
 	char *name;
 	char *match_cmdline; /* glob over the NUL-joined-by-space cmdline or the comm; NULL: none */
@@ -227,11 +232,14 @@ struct profile {
 	} fake[PROFILE_MAX_FAKE]; /* inclusive; "<64" is 0..63 */
 	int nfake;
 	uint64_t stage_ns[SP_STAGE_MAX]; /* indexed by enum sp_stage */
+	bool delayed[SP_STAGE_MAX]; /* what waits there for others is ended by the server itself */
 	struct profile_need needs[PROFILE_MAX_NEEDS];
 	int nneeds;
 	struct status_spec
 		*statuses; /* [0]: the profile's own; default: 0 done, 1 busy, <0 error */
 	int nstatuses;
+	char *uses[PROFILE_MAX_GROUPS]; /* groups whose probes it has beside its own */
+	int nuses;
 	struct profile_tally *tallies;
 	int ntallies;
 	struct profile_lib *libs;
@@ -266,7 +274,7 @@ const char *profile_default_path(char *buf, size_t len);
 const struct profile *profile_by_name(const struct profile_file *pf, const char *name);
 /* The first whose match fits the command line (args joined by spaces), NULL if none. */
 const struct profile *profile_by_cmdline(const struct profile_file *pf, const char *cmdline);
-/* Turn probes on or off: names of probes or groups. Error: none has that name. */
+/* Turn a probe, or all those of a group, on or off. Error (exit code 2): none has that name. */
 int profile_enable(struct profile *p, const char *name, bool on, struct sp_err *err);
 bool profile_lib_fits(const struct profile_lib *lib, const char *base);
 bool profile_room_is_fake(const struct profile *p, const char *room);

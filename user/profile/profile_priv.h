@@ -13,6 +13,8 @@ struct reader {
 	const char *file; /* name in messages */
 	struct sp_err *err;
 	struct profile *profile; /* being read */
+	const char *group;       /* whose probes are being read; NULL: the profile's own */
+	int status;              /* how codes read that a probe does not read for itself */
 };
 
 /* "FILE:LINE:COL: ..." into the error, exit code 2; returns -EINVAL. */
@@ -38,6 +40,9 @@ int read_s64(const struct reader *r, const struct ynode *n, const char *what, in
 /* A name: letters, digits, "_", "-", "."; at most NAME_MAX_LEN. */
 int read_name(const struct reader *r, const struct ynode *n, const char *what, const char **out);
 int read_glob(const struct reader *r, const struct ynode *n, const char *what, char **out);
+/* One of the words (NULL-terminated): its index. */
+int read_word(const struct reader *r, const struct ynode *n, const char *what,
+	      const char *const words[], unsigned *out);
 /* "did you mean X?" when one of the words is near, else "use A, B or C". */
 void suggest(const char *word, const char *const words[], char *buf, size_t len);
 bool name_ok(const char *s, size_t len);           /* a C identifier that fits PAT_NAME_MAX */
@@ -45,6 +50,18 @@ bool number_parse(const char *text, int64_t *out); /* the whole text, decimal or
 
 /* ---- the parts of a profile ------------------------------------------------------------------ */
 int read_settings(const struct reader *r, const struct ynode *map); /* all but the probes */
+/* `libraries:` of the profile, or of a group that it uses: of the same name only the same. */
+int read_libraries(const struct reader *r, const struct ynode *map);
+int lib_by_id(const struct profile *p, const char *id); /* -1: none */
+int read_probes(const struct reader *r, const struct ynode *list);
+/* `groups:` of the file are well-formed; then their probes for `uses:` of a profile (groups.c). */
+int check_groups(const struct reader *r, const struct ynode *groups);
+int use_groups(const struct reader *r, const struct ynode *groups, const struct ynode *uses);
+/* Of those that no profile uses: what can be said without one. */
+int check_unused(const struct reader *r, const struct ynode *groups, const struct profile_file *pf);
+/* What a probe gives to the calls inside it, and asks of those around it (scope.c). */
+int read_scope(const struct reader *r, const struct ynode *map, struct profile_probe *p);
+void set_scopes(struct profile *p);
 int read_status(const struct reader *r, const struct ynode *map, struct status_spec *s);
 struct status_spec *
 status_add(struct profile *p); /* one more, with the defaults; NULL: no memory */
@@ -61,19 +78,21 @@ int read_messages(const struct reader *r, const struct ynode *n, struct profile_
 /* An effective event (m NULL: of a probe without alternatives) makes sense for the probe. */
 int check_event(const struct reader *r, const struct profile_probe *p, const struct evt_match *m,
 		const struct evt_spec *ev);
+const struct evt_field *event_field(const struct evt_spec *ev, const char *name); /* or NULL */
 void event_free(struct evt_spec *ev);
 int event_copy(struct evt_spec *to, const struct evt_spec *from);
 /* A message of a probe for another probe. What it holds of `to` when it fails is match_clear's. */
 int message_copy(struct evt_match *to, const struct evt_match *from);
 void match_clear(struct evt_match *m);
+/* Its events can have a room or an operation of their own. */
+bool event_gives(const struct profile_probe *p, const struct evt_match *m,
+		 const struct evt_spec *ev);
+void lib_clear(struct profile_lib *lib);
 void profile_clear(struct profile *p);
 void probe_clear(struct profile_probe *p);
 
 /* ---- `sockets:` with decode: http (sockhttp.c) --------------------------------------------- */
 
-/* One of the words (NULL-terminated): its index. */
-int sock_word(const struct reader *r, const struct ynode *n, const char *what,
-	      const char *const words[], unsigned *out);
 int sockhttp_read(const struct reader *r, const struct ynode *map, struct sock_entry *e,
 		  struct profile_probe *probe);
 

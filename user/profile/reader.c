@@ -186,6 +186,22 @@ int read_bool(const struct reader *r, const struct ynode *n, const char *what, b
 	return bad_at(r, n->mark, "%s must be true or false", what);
 }
 
+int read_word(const struct reader *r, const struct ynode *n, const char *what,
+	      const char *const words[], unsigned *out)
+{
+	const char *text;
+	char hint[120];
+	int rc = read_text(r, n, what, &text);
+
+	if (rc)
+		return rc;
+	for (*out = 0; words[*out]; (*out)++)
+		if (!strcmp(words[*out], text))
+			return 0;
+	suggest(text, words, hint, sizeof(hint));
+	return bad_at(r, n->mark, "%s: \"%.32s\" is unknown: %s", what, text, hint);
+}
+
 bool number_parse(const char *text, int64_t *out)
 {
 	const char *digits = text + (*text == '-' || *text == '+');

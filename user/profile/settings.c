@@ -8,7 +8,6 @@
 #include "profile/profile_priv.h"
 #include "util/cleanup.h"
 
-#define LIBRARIES_MAX  64
 #define CODE_NAMES_MAX 256
 
 static int read_process_match(const struct reader *r, const struct ynode *map)
@@ -132,7 +131,31 @@ static int read_stages(const struct reader *r, const struct ynode *map)
 	return rc;
 }
 
-/* "kv" or "kv.last" */
+/* In which stages a timeout of the server's own ends what has not come. */
+static int read_delayed(const struct reader *r, const struct ynode *list)
+{
+	int rc = need_list(r, list, "delayed", SP_STAGE_MAX);
+
+	for (size_t i = 0; !rc && i < list->n; i++) {
+		const char *text;
+		enum sp_stage stage = STAGE_NONE;
+
+		rc = read_text(r, list->item[i], "a stage", &text);
+		if (!rc)
+			stage = sp_stage_parse(text);
+		if (!rc && (stage < STAGE_BOOTSTRAP || stage > STAGE_INFLIGHT))
+			rc = bad_at(
+				r, list->item[i]->mark,
+				"\"%.32s\" is no stage that can be delayed: bootstrap, ready or "
+				"inflight",
+				text);
+		if (!rc)
+			r->profile->delayed[stage] = true;
+	}
+	return rc;
+}
+
+/* "kv", "kv.last" or "aux.once" */
 static int read_need(const struct reader *r, const struct ynode *n, struct profile_need *need)
 {
 	const char *text, *dot;
@@ -143,14 +166,16 @@ static int read_need(const struct reader *r, const struct ynode *n, struct profi
 		return rc;
 	dot = strchr(text, '.');
 	len = dot ? (size_t)(dot - text) : strlen(text);
-	if (!name_ok(text, len) || len >= sizeof(need->kind) || (dot && strcmp(dot, ".last") != 0))
+	if (!name_ok(text, len) || len >= sizeof(need->kind) ||
+	    (dot && strcmp(dot, ".last") != 0 && strcmp(dot, ".once") != 0))
 		return bad_at(r, n->mark,
-			      "\"%.32s\" is no word of needs: write a kind (at most %zu letters) "
-			      "or KIND.last",
+			      "\"%.32s\" is no word of needs: write a kind (at most %zu letters), "
+			      "KIND.last or KIND.once",
 			      text, sizeof(need->kind) - 1);
 	memcpy(need->kind, text, len);
 	need->kind[len] = '\0';
-	need->last = dot;
+	need->last = dot && !strcmp(dot, ".last");
+	need->once = dot && !need->last;
 	return 0;
 }
 
@@ -252,6 +277,7 @@ int read_status(const struct reader *r, const struct ynode *map, struct status_s
 {
 	static const char *const keys[] = {"done", "busy", "error", "names", NULL};
 	struct status_range *const ranges[] = {&s->done, &s->busy, &s->error};
+	bool set[ARRAY_SIZE(ranges)];
 	int rc = need_map(r, map, "status");
 
 	if (!rc)
@@ -259,14 +285,24 @@ int read_status(const struct reader *r, const struct ynode *map, struct status_s
 	for (size_t i = 0; !rc && i < ARRAY_SIZE(ranges); i++) {
 		const struct ynode *n = ynode_get(map, keys[i]);
 
+		set[i] = n;
 		if (n)
 			rc = read_range(r, n, keys[i], ranges[i]);
 	}
 	if (rc)
 		return rc;
+	/* a code that the profile says to be another is not what it is by default */
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(ranges); k++)
+			if (!set[i] && set[k] && ranges[k]->lo <= ranges[i]->lo &&
+			    ranges[i]->hi <= ranges[k]->hi)
+				*ranges[i] = STATUS_NO_CODE;
 	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
 		for (size_t k = 0; k < i; k++)
-			if (overlap(ranges[i], ranges[k]))
+			/* of a wide range of errors, done and busy may take some away */
+			if (overlap(ranges[i], ranges[k]) &&
+			    !(ranges[i] == &s->error && set[i] && ranges[i]->lo <= ranges[k]->lo &&
+			      ranges[k]->hi <= ranges[i]->hi))
 				return bad_at(r, map->mark,
 					      "%s and %s of status overlap (unset ones are done 0, "
 					      "busy 1, error \"<0\")",
@@ -279,60 +315,6 @@ int read_status(const struct reader *r, const struct ynode *map, struct status_s
 static int read_own_status(const struct reader *r, const struct ynode *map)
 {
 	return read_status(r, map, &r->profile->statuses[0]);
-}
-
-static int read_library(const struct reader *r, const struct ynode *key, const struct ynode *map,
-			struct profile_lib *lib)
-{
-	static const char *const keys[] = {"file", NULL};
-	const char *id;
-	struct ynode *file;
-	int rc = read_name(r, key, "a library's name", &id);
-
-	if (!rc)
-		rc = need_map(r, map, "a library");
-	if (!rc)
-		rc = read_keys(r, map, "a library", keys);
-	if (!rc)
-		rc = need_key(r, map, "the library", "file", &file);
-	if (!rc)
-		rc = read_glob(r, file, "file", &lib->file[0]);
-	if (rc)
-		return rc;
-	lib->nfiles = 1;
-	if (strchr(lib->file[0], '/'))
-		return bad_at(r, file->mark,
-			      "file is a glob over the file's own name, without folders: drop all "
-			      "up to the last \"/\"");
-	lib->id = strdup(id);
-	return lib->id ? 0 : no_memory(r);
-}
-
-static int read_libraries(const struct reader *r, const struct ynode *map)
-{
-	struct profile *p = r->profile;
-	int rc = need_map(r, map, "libraries");
-
-	if (rc)
-		return rc;
-	if (!map->n)
-		return bad_at(r, map->mark, "libraries: empty: name at least one");
-	if (map->n > LIBRARIES_MAX)
-		return bad_at(r, ynode_key(map, LIBRARIES_MAX)->mark, "libraries: more than %d",
-			      LIBRARIES_MAX);
-	p->libs = calloc(map->n, sizeof(*p->libs));
-	if (!p->libs)
-		return no_memory(r);
-	for (size_t i = 0; !rc && i < map->n; i++) {
-		for (int k = 0; !rc && k < p->nlibs; k++)
-			if (p->libs[k].id && !strcmp(p->libs[k].id, ynode_key(map, i)->text))
-				rc = bad_at(r, ynode_key(map, i)->mark,
-					    "library \"%s\" a second time", p->libs[k].id);
-		p->nlibs++; /* counted first: what a failed one holds is freed too */
-		if (!rc)
-			rc = read_library(r, ynode_key(map, i), ynode_value(map, i), &p->libs[i]);
-	}
-	return rc;
 }
 
 static void set_defaults(struct profile *p)
@@ -374,11 +356,13 @@ int read_settings(const struct reader *r, const struct ynode *map)
 		{"match", read_process_match, false, false},
 		{"room", read_room, true, false},
 		{"stages", read_stages, false, false},
+		{"delayed", read_delayed, false, false},
 		{"done", read_done, false, false},
 		{"status", read_own_status, false, false},
 		{"libraries", read_libraries, true, true},
 	};
-	bool others = ynode_get(map, "python") || ynode_get(map, "sockets");
+	bool others = ynode_get(map, "python") || ynode_get(map, "sockets") ||
+		      (ynode_get(map, "uses") && !ynode_get(map, "probes"));
 	int rc = 0;
 
 	set_defaults(r->profile);

@@ -8,23 +8,6 @@
 /* An HTTP record holds method and path; this much is left beside the longest method. */
 #define PATH_MAX_LEN (SP_HTTP_TEXT - sizeof("OPTIONS"))
 
-/* One of the words: its index. */
-int sock_word(const struct reader *r, const struct ynode *n, const char *what,
-	      const char *const words[], unsigned *out)
-{
-	const char *text;
-	char hint[120];
-	int rc = read_text(r, n, what, &text);
-
-	if (rc)
-		return rc;
-	for (*out = 0; words[*out]; (*out)++)
-		if (!strcmp(words[*out], text))
-			return 0;
-	suggest(text, words, hint, sizeof(hint));
-	return bad_at(r, n->mark, "%s: \"%.32s\" is unknown: %s", what, text, hint);
-}
-
 static int read_http_key(const struct reader *r, const struct ynode *n, const char *what,
 			 struct sp_http_key *out)
 {
@@ -106,7 +89,7 @@ static int read_events(const struct reader *r, const struct ynode *n, struct soc
 
 	e->events = 0;
 	for (size_t i = 0; !rc && i < n->n; i++) {
-		rc = sock_word(r, n->item[i], "events", words, &which);
+		rc = read_word(r, n->item[i], "events", words, &which);
 		if (rc)
 			return rc;
 		if (e->events & bits[which])

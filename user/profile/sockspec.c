@@ -18,7 +18,7 @@ static int add_relation(const struct reader *r, const struct ynode *n, const cha
 	static const unsigned bits[] = {SOCK_IS_SELF, SOCK_IS_PARENT, SOCK_IS_ANCESTOR,
 					SOCK_IS_SIBLING};
 	unsigned which = 0;
-	int rc = sock_word(r, n, what, relations, &which);
+	int rc = read_word(r, n, what, relations, &which);
 
 	if (rc)
 		return rc;
@@ -66,7 +66,7 @@ static int read_process(const struct reader *r, const struct ynode *n, struct so
 		rc = read_glob(r, v, "cmdline", &out->cmdline);
 	v = ynode_get(n, "exe");
 	if (!rc && v)
-		rc = sock_word(r, v, "exe", exes, &exe);
+		rc = read_word(r, v, "exe", exes, &exe);
 	out->same_exe = exe == 0;
 	v = ynode_get(n, "listens");
 	if (!rc && v)
@@ -133,7 +133,7 @@ static int read_when(const struct reader *r, const struct ynode *map, struct sp_
 			    "when: empty: say which sockets by bytes, listen or peer");
 	n = ynode_get(map, "bytes");
 	if (!rc && n) {
-		rc = sock_word(r, n, "bytes", protocols, &bytes);
+		rc = read_word(r, n, "bytes", protocols, &bytes);
 		if (!rc && decoders[bytes] != rule->decode)
 			rc = bad_at(r, n->mark,
 				    "bytes: %s and decode: %s: what begins so cannot be decoded so",
@@ -160,7 +160,7 @@ static int read_direction(const struct reader *r, const struct ynode *map,
 				       1 << SP_DIR_IN | 1 << SP_DIR_OUT};
 	const struct ynode *n = ynode_get(map, "direction");
 	unsigned which = 0;
-	int rc = n ? sock_word(r, n, "direction", words, &which) : 0;
+	int rc = n ? read_word(r, n, "direction", words, &which) : 0;
 
 	rule->dirs = rc ? 0 : dirs[which];
 	return rc;
@@ -193,7 +193,7 @@ static int read_same_as(const struct reader *r, const struct ynode *map, struct 
 			      text);
 	rc = sockprobe_same(r, n, probe, &p->probes[e->same_as]);
 	if (!rc && wins)
-		rc = sock_word(r, wins, "wins", winners, &who);
+		rc = read_word(r, wins, "wins", winners, &who);
 	e->wins = who ? SOCK_WINS_SOCKET : SOCK_WINS_PROBE;
 	return rc;
 }
@@ -306,7 +306,7 @@ static int read_entry(const struct reader *r, const struct ynode *map, struct so
 	if (!rc)
 		rc = need_key(r, map, "the entry", "decode", &n);
 	if (!rc)
-		rc = sock_word(r, n, "decode", protocols, &protocol);
+		rc = read_word(r, n, "decode", protocols, &protocol);
 	if (!rc)
 		rc = refuse_foreign(r, map, protocol);
 	if (!rc)

@@ -294,7 +294,7 @@ struct ynode *ynode_value(const struct ynode *map, size_t i)
 
 struct ynode *ynode_get(const struct ynode *map, const char *key)
 {
-	for (size_t i = 0; i < map->n; i++)
+	for (size_t i = 0; map->kind == YNODE_MAP && i < map->n; i++)
 		if (!strcmp(ynode_key(map, i)->text, key))
 			return ynode_value(map, i);
 	return NULL;
