@@ -6,6 +6,7 @@
 
 #include "attach/features.h"
 #include "attach/inside.h"
+#include "attach/pointer.h"
 #include "attach/sockets.h"
 #include "util/clock.h"
 
@@ -126,7 +127,16 @@ int attach_open(const struct profile *p, const struct attach_opts *o, attach_not
 		free(a);
 		return sp_err_set(err, SP_EXIT_FAIL, -ENOMEM, "out of memory");
 	}
-	a->profile = p;
+	rc = pointers_open(p, &a->pointers);
+	if (rc) {
+		free(a->over);
+		free(a);
+		return sp_err_set(err, SP_EXIT_NOATTACH, rc,
+				  rc == -E2BIG ? "more probes than %d: switch some off (--disable)"
+					       : "out of memory",
+				  SP_MAX_PROBES);
+	}
+	a->profile = &a->pointers.profile;
 	a->opts = *o;
 	a->fn = fn;
 	a->ctx = ctx;
@@ -134,6 +144,7 @@ int attach_open(const struct profile *p, const struct attach_opts *o, attach_not
 	a->opts.no_probes |= !wants_uprobes(p, o) && !wants_sockets(p, o);
 	rc = a->opts.no_probes ? 0 : load(a, err);
 	if (rc) {
+		pointers_close(&a->pointers);
 		free(a->over);
 		free(a);
 		return rc;
@@ -164,6 +175,7 @@ void attach_close(struct attach *a)
 			free(w->lib[k].err);
 		}
 		free(w->lib);
+		free(w->pointer);
 	}
 	socks_close(a, &all);
 	for (int i = 0; i < a->nwatched; i++)
@@ -172,6 +184,7 @@ void attach_close(struct attach *a)
 	for (int i = 0; i < a->nplan; i++)
 		plan_free(a->plan[i]);
 	bpfload_close(&a->bpf);
+	pointers_close(&a->pointers);
 	free(a->over);
 	free(a->watched);
 	free(a->plan);
@@ -449,52 +462,12 @@ static void on_exit_thread(struct attach *a, const struct sp_rec_hit *rec)
 
 void attach_record(struct attach *a, const struct sp_rec_hit *rec)
 {
-	if (rec->h.type == SP_REC_FORK)
+	if (rec->h.type == SP_REC_HIT)
+		pointer_record(a, rec);
+	else if (rec->h.type == SP_REC_FORK)
 		on_fork(a, rec);
 	else if (rec->h.type == SP_REC_EXEC)
 		on_exec(a, rec);
 	else if (rec->h.type == SP_REC_EXIT)
 		on_exit_thread(a, rec);
-}
-
-/* ---- what others ask ------------------------------------------------------------------------- */
-
-int attach_targets(const struct attach *a)
-{
-	return a->nwatched;
-}
-
-int attach_probes(const struct attach *a)
-{
-	int n = socks_fronts(a, 0);
-
-	for (int i = 0; i < a->nwatched; i++)
-		n += watched_probes(a->watched[i]);
-	return n;
-}
-
-enum attach_backend attach_backend_used(const struct attach *a)
-{
-	return a->bpf.progs.backend;
-}
-
-int attach_ring_fd(const struct attach *a)
-{
-	return bpfload_ring_fd(&a->bpf);
-}
-
-bool attach_has_seq(const struct attach *a)
-{
-	return a->bpf.seq;
-}
-
-int attach_counters(const struct attach *a, uint64_t out[SP_C_MAX])
-{
-	bpfload_counters(&a->bpf, out);
-	return 0;
-}
-
-bool attach_last_poll(const struct attach *a, uint32_t pid, uint64_t op, struct sp_poll *out)
-{
-	return bpfload_last_poll(&a->bpf, pid, op, out);
 }

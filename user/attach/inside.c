@@ -181,7 +181,7 @@ static void look(const struct round *r, const struct sp_saved_key *key, const st
 	struct sp_saved again;
 
 	if (!w || !s->sp || s->ns >= r->older || s->ns < w->born_ns ||
-	    key->probe >= (uint32_t)r->a->profile->nprobes || is_over(r->a->over, key, s->ns))
+	    key->probe >= (uint32_t)r->a->pointers.given || is_over(r->a->over, key, s->ns))
 		return;
 	known.returns_by_trap = r->a->profile->probes[key->probe].on == ON_RETURN;
 	look_at_word(w, s, &known);

@@ -41,35 +41,51 @@ static char *unescape(const char *s, size_t len)
 	return out;
 }
 
-static int add_line(struct map_files *m, const char *line, size_t len)
+/* 1: a line of a file's code, into f, whose path is new; 0: of something else. */
+static int read_line(const char *line, size_t len, struct map_file *f, uint64_t *offset)
 {
 	static const char gone[] = " (deleted)";
-	struct map_file f = {0}, *grown;
-	uint64_t offset;
 	char perms[5], head[128]; /* the path begins at column 73 */
 	int at = 0;
 
+	memset(f, 0, sizeof(*f));
 	snprintf(head, sizeof(head), "%.*s", (int)(len < 127 ? len : 127), line);
-	if (sscanf(head, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &f.start,
-		   &f.end, perms, &offset, &f.dev_major, &f.dev_minor, &f.ino, &at) < 7)
+	if (sscanf(head, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &f->start,
+		   &f->end, perms, offset, &f->dev_major, &f->dev_minor, &f->ino, &at) < 7)
 		return -EINVAL;
-	if (perms[2] != 'x' || f.ino == 0 || (size_t)at >= len || line[at] != '/' || known(m, &f))
+	if (perms[2] != 'x' || f->ino == 0 || (size_t)at >= len || line[at] != '/')
 		return 0;
 	len -= (size_t)at;
 	if (len > sizeof(gone) - 1 &&
 	    !memcmp(line + at + len - (sizeof(gone) - 1), gone, sizeof(gone) - 1)) {
-		f.deleted = true;
+		f->deleted = true;
 		len -= sizeof(gone) - 1;
 	}
-	f.path = unescape(line + at, len);
+	f->path = unescape(line + at, len);
+	if (!f->path)
+		return -ENOMEM;
+	f->base = strrchr(f->path, '/') + 1;
+	return 1;
+}
+
+static int add_line(struct map_files *m, const char *line, size_t len)
+{
+	struct map_file f, *grown;
+	uint64_t offset;
+	int rc = read_line(line, len, &f, &offset);
+
+	if (rc <= 0)
+		return rc;
+	if (known(m, &f)) {
+		free(f.path);
+		return 0;
+	}
 	grown = realloc(m->file, sizeof(f) * (size_t)(m->n + 1));
-	if (grown)
-		m->file = grown;
-	if (!f.path || !grown) {
+	if (!grown) {
 		free(f.path);
 		return -ENOMEM;
 	}
-	f.base = strrchr(f.path, '/') + 1;
+	m->file = grown;
 	m->file[m->n++] = f;
 	return 0;
 }
@@ -122,18 +138,49 @@ static char *slurp(const char *path, int *err)
 	return buf;
 }
 
+static char *slurp_maps(pid_t pid, int *err)
+{
+	char path[64], *text;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	text = slurp(path, err);
+	if (*err == -ENOENT)
+		*err = -ESRCH;
+	else if (*err == -EACCES)
+		*err = -EPERM;
+	return text;
+}
+
 int maps_read(pid_t pid, struct map_files *out)
 {
 	__free char *text = NULL;
-	char path[64];
 	int err;
 
 	memset(out, 0, sizeof(*out));
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	text = slurp(path, &err);
-	if (!text)
-		return err == -ENOENT ? -ESRCH : err == -EACCES ? -EPERM : err;
-	return maps_parse(text, out);
+	text = slurp_maps(pid, &err);
+	return text ? maps_parse(text, out) : err;
+}
+
+int maps_at(pid_t pid, uint64_t addr, struct map_file *out, uint64_t *offset)
+{
+	__free char *text = NULL;
+	uint64_t first;
+	int err;
+
+	text = slurp_maps(pid, &err);
+	for (const char *p = text; p && *p; p += *p == '\n') {
+		size_t len = strcspn(p, "\n");
+
+		if (read_line(p, len, out, &first) == 1) {
+			if (addr >= out->start && addr < out->end) {
+				*offset = first + (addr - out->start);
+				return 0;
+			}
+			free(out->path);
+		}
+		p += len;
+	}
+	return text ? -ENOENT : err;
 }
 
 void maps_free(struct map_files *m)

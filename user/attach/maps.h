@@ -27,6 +27,10 @@ int maps_read(pid_t pid, struct map_files *out);
 int maps_parse(const char *text, struct map_files *out);
 void maps_free(struct map_files *m);
 
+/* The file whose code is mapped at an address, and where in it that is. out->path is the caller's
+ * to free. -ENOENT: none. */
+int maps_at(pid_t pid, uint64_t addr, struct map_file *out, uint64_t *offset);
+
 /*
  * Open the very file that is mapped: through map_files (deleted files, other mount namespaces), or
  * where that is not allowed by its path below /proc/PID/root, if it is still the same file. A

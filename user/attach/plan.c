@@ -359,6 +359,7 @@ void plan_free(struct plan *plan)
 		close(plan->fd);
 	free(plan->probe);
 	free(plan->site);
+	free(plan->pointed);
 	free(plan->path);
 	free(plan);
 }

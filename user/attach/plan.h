@@ -27,6 +27,11 @@ struct plan_probe {
 	char reason[160]; /* when not ok */
 };
 
+struct plan_pointed {    /* a function without a symbol */
+	int probe;       /* of the profile */
+	uint64_t offset; /* in the file, of its first byte */
+};
+
 struct plan {
 	unsigned dev_major, dev_minor;
 	uint64_t ino;
@@ -37,6 +42,8 @@ struct plan {
 	int nsite;
 	struct plan_probe *probe;
 	int nprobe;
+	struct plan_pointed *pointed; /* by pointer.h */
+	int npointed;
 	int filling; /* internal: the probe that sites are being added to, and whether it is one of
 			elements */
 	bool each;

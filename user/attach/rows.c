@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attach/pointer.h"
 #include "attach/sockets.h"
 
 static void row_of(const struct profile *p, uint32_t pid, const struct plan *plan, int i,
@@ -32,10 +33,10 @@ static void row_of(const struct profile *p, uint32_t pid, const struct plan *pla
 }
 
 /* Probes of a library that no mapped file fits. */
-static void rows_missing(const struct profile *p, uint32_t pid, const bool *seen, attach_row_fn fn,
-			 void *ctx)
+static void rows_missing(const struct profile *p, int n, uint32_t pid, const bool *seen,
+			 attach_row_fn fn, void *ctx)
 {
-	for (int i = 0; i < p->nprobes; i++) {
+	for (int i = 0; i < n; i++) {
 		const struct profile_probe *probe = &p->probes[i];
 		const struct profile_lib *lib =
 			probe->library < 0 ? NULL : &p->libs[probe->library];
@@ -60,6 +61,21 @@ static void rows_missing(const struct profile *p, uint32_t pid, const bool *seen
 	}
 }
 
+/* Is this a row for nobody: a finder's (pointer.h), or that of a function without a symbol which
+ * was found in another way? */
+static bool is_hidden(const struct attach *a, const struct watched *w, const struct plan_probe *pp)
+{
+	if (pp->index >= a->pointers.given)
+		return true;
+	if (pp->ok || pp->off || !a->profile->probes[pp->index].npointers)
+		return false;
+	for (int k = 0; k < w->nlib; k++)
+		if (w->lib[k].plan->lone && w->lib[k].plan->probe[0].index == pp->index &&
+		    w->lib[k].plan->probe[0].ok)
+			return true;
+	return false;
+}
+
 void attach_rows(const struct attach *a, attach_row_fn fn, void *ctx)
 {
 	struct attach_row row;
@@ -71,12 +87,15 @@ void attach_rows(const struct attach *a, attach_row_fn fn, void *ctx)
 		for (int k = 0; k < w->nlib; k++)
 			for (int n = 0; n < w->lib[k].plan->nprobe; n++) {
 				seen[w->lib[k].plan->probe[n].index] = true;
+				if (is_hidden(a, w, &w->lib[k].plan->probe[n]))
+					continue;
 				row_of(a->profile, (uint32_t)w->id.pid, w->lib[k].plan, n,
 				       a->bpf.progs.backend, w->lib[k].err[n], &row);
 				fn(ctx, &row);
 			}
 		if (!a->opts.no_uprobes)
-			rows_missing(a->profile, (uint32_t)w->id.pid, seen, fn, ctx);
+			rows_missing(a->profile, a->pointers.given, (uint32_t)w->id.pid, seen, fn,
+				     ctx);
 		socks_rows(a, w, fn, ctx);
 	}
 }
@@ -111,6 +130,8 @@ int attach_dry_rows(const struct profile *p, pid_t pid, attach_row_fn fn, void *
 			continue;
 		fd = maps_open(pid, &files.file[i], why, sizeof(why));
 		rc = plan_make(p, &files.file[i], fd, why, &plan);
+		if (!rc)
+			rc = pointer_plan(p, pid, &files, plan);
 		for (int n = 0; !rc && n < plan->nprobe; n++) {
 			seen[plan->probe[n].index] = true;
 			row_of(p, (uint32_t)pid, plan, n, BACKEND_NONE, 0, &row);
@@ -120,7 +141,7 @@ int attach_dry_rows(const struct profile *p, pid_t pid, attach_row_fn fn, void *
 			plan_free(plan);
 	}
 	if (!rc) {
-		rows_missing(p, (uint32_t)pid, seen, fn, ctx);
+		rows_missing(p, p->nprobes, (uint32_t)pid, seen, fn, ctx);
 		socks_dry_rows(p, pid, &files, fn, ctx);
 	}
 	maps_free(&files);

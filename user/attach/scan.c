@@ -12,7 +12,8 @@
 #define YOUNG_GAP (50 * NS_PER_MS)  /* between two scans */
 #define OLD_GAP   NS_PER_SEC
 #define FORCE_GAP (5 * NS_PER_SEC) /* a scan even when the number of pages is the same */
-#define DUTY      20               /* at most a twentieth of the time in scans */
+#define WAITS_MAX 4
+#define DUTY      20 /* at most a twentieth of the time in scans */
 
 static struct plan *find_plan(const struct attach *a, const struct map_file *f)
 {
@@ -22,7 +23,8 @@ static struct plan *find_plan(const struct attach *a, const struct map_file *f)
 	return NULL;
 }
 
-static struct plan *get_plan(struct attach *a, pid_t pid, const struct map_file *f)
+static struct plan *get_plan(struct attach *a, pid_t pid, const struct map_files *files,
+			     const struct map_file *f)
 {
 	struct plan *plan = find_plan(a, f), **grown;
 	char why[160] = "";
@@ -36,7 +38,7 @@ static struct plan *get_plan(struct attach *a, pid_t pid, const struct map_file 
 		a->plan = grown;
 	if (plan_make(a->profile, f, fd, why, &plan))
 		return NULL;
-	if (!grown) {
+	if (!grown || pointer_plan(a->profile, pid, files, plan)) {
 		plan_free(plan);
 		return NULL;
 	}
@@ -93,6 +95,26 @@ static int add_lib(struct attach *a, struct watched *w, struct plan *plan)
 	return lib->good;
 }
 
+int watched_add_plan(struct attach *a, struct watched *w, struct plan *plan)
+{
+	int n = add_lib(a, w, plan);
+
+	if (n >= 0)
+		say_failures(a, w, &w->lib[w->nlib - 1]);
+	return n;
+}
+
+/* A library that this file's probes need is not mapped yet: look again soon. */
+static bool must_wait(const struct attach *a, struct watched *w, const struct map_files *files,
+		      const struct map_file *f)
+{
+	if (w->waited == WAITS_MAX || !pointer_waits(a->profile, files, f))
+		return false;
+	w->waited++;
+	w->pages = 0; /* so that the next scan is not skipped */
+	return true;
+}
+
 int watched_scan(struct attach *a, struct watched *w)
 {
 	uint64_t began = mono_ns(), took, gap;
@@ -109,15 +131,15 @@ int watched_scan(struct attach *a, struct watched *w)
 	for (int i = 0; !rc && !a->opts.no_uprobes && i < files.n; i++) {
 		struct plan *plan;
 
-		if (!plan_wants(a->profile, &files.file[i]) || has_plan(w, &files.file[i]))
+		if (!plan_wants(a->profile, &files.file[i]) || has_plan(w, &files.file[i]) ||
+		    must_wait(a, w, &files, &files.file[i]))
 			continue;
-		plan = get_plan(a, w->id.pid, &files.file[i]);
-		rc = plan ? add_lib(a, w, plan) : -ENOMEM;
+		plan = get_plan(a, w->id.pid, &files, &files.file[i]);
+		rc = plan ? watched_add_plan(a, w, plan) : -ENOMEM;
 		if (rc < 0)
 			break;
 		added += rc;
 		rc = 0;
-		say_failures(a, w, &w->lib[w->nlib - 1]);
 	}
 	/* after the probes, whose programs are ready sooner */
 	if (!rc) {
@@ -177,6 +199,9 @@ void watched_drop_libs(struct watched *w)
 		free(w->lib[i].err);
 	}
 	free(w->lib);
+	free(w->pointer);
 	w->lib = NULL;
 	w->nlib = 0;
+	w->pointer = NULL;
+	w->npointers = w->waited = 0;
 }

@@ -6,13 +6,23 @@
 #include "attach/attach.h"
 #include "attach/bpfload.h"
 #include "attach/plan.h"
+#include "attach/pointer.h"
 #include "attach/sock_watch.h"
 #include "attach/target.h"
+
+#define WATCHED_POINTERS 256
+struct watched_pointer { /* seen in it, see pointer.h */
+	int probe;
+	uint64_t addr;
+};
 
 struct watched {
 	struct target_id id;
 	struct watched_lib *lib;
 	int nlib;
+	struct watched_pointer *pointer;
+	int npointers;
+	int waited;          /* scans in which a file waited for a library (pointer_waits) */
 	uint64_t pages;      /* mapped at the last scan */
 	uint64_t born_ns;    /* since when it has its present program, as far as known */
 	uint64_t due_ns;     /* no scan before */
@@ -41,7 +51,8 @@ struct front {
 #define GONE_MAX   256
 #define STRAYS_MAX 64
 struct attach {
-	const struct profile *profile;
+	const struct profile *profile; /* with the finders of pointers */
+	struct pointers pointers;
 	struct attach_opts opts;
 	struct attach_features features;
 	attach_notice_fn fn;
@@ -75,6 +86,8 @@ int watched_inherit(struct attach *a, struct watched *w, const struct watched *p
 int watched_probes(const struct watched *w); /* uprobes, and one more when its sockets are seen */
 int watched_uprobes(const struct watched *w);
 struct watched *watched_find(const struct attach *a, uint32_t pid); /* NULL: no target */
+/* Link the probes of one more plan. Their number, or -ENOMEM. */
+int watched_add_plan(struct attach *a, struct watched *w, struct plan *plan);
 /* The last error of a link that failed, 0 when none did. */
 int watched_link_error(const struct watched *w);
 /* Forget its libraries; their links are closed in the background. */

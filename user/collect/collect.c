@@ -78,7 +78,8 @@ static int on_hit(struct collect *c, const struct sp_rec_hit *rec, size_t len)
 	struct sp_event ev;
 	int rc;
 
-	if (rec->h.type != SP_REC_HIT) {
+	/* probes beyond the profile's are attach's own */
+	if (rec->h.type != SP_REC_HIT || rec->h.probe >= c->p->nprobes) {
 		socket_process(c, rec);
 		if (c->ops.process)
 			c->ops.process(c->ctx, rec);
