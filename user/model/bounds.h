@@ -25,6 +25,11 @@
 #define MAX_KINDS          64
 #define MAX_FLOW           1024u
 
+/* Of one process: operations of no known room, calls under way, things that work is handed to. */
+#define MAX_LOOSE  1024u
+#define MAX_INSIDE 1024u
+#define MAX_WORKED 256u
+
 /* An abort for an unknown room waits this long for the room (design: Vocabulary). */
 #define ABORT_KEPT_NS (60 * NS_S)
 /* Rooms in bootstrap this long after the bootstrap thread's end are alerted (design: Alert lines).

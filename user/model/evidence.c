@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/asked.h"
+#include "model/calls.h"
 #include "model/facts.h"
 
 /* A worker in its polling loop asks thousands of times a second (NIXL under SGLang: 12,000). */
@@ -83,8 +84,11 @@ static void say_stalled(struct scene *s)
 	char what[64];
 	uint32_t n = 0;
 
-	if (!o)
+	if (!o) {
+		if (!seen_listed(s->l))
+			evidence_loose(s);
 		return;
+	}
 	words_op(s->m, o, what, sizeof(what));
 	say(s, false,
 	    "op 0x%" PRIx64 " (%s) posted by thread %u at +%.1f s, in progress for %.1f s",
@@ -106,6 +110,10 @@ static void say_behind(struct scene *s)
 
 	if (s->c->worker)
 		return;
+	if (s->c->call) {
+		say_call_ahead(s, s->c->call);
+		return;
+	}
 	if (!o) {
 		o = fact_any_blocked(l, s->now, stage_span(s->m, l));
 		if (o)
@@ -284,13 +292,17 @@ static void say_decisive(struct scene *s)
 			say(s, false, "the server's status says that it is done");
 		break;
 	case CAUSE_NEVER_SENT:
-		if (seen_in(s->l, Q_WAITING))
+		if (call_blocks(s->m, s->l, s->now))
+			say_blocked(s);
+		else if (seen_in(s->l, Q_WAITING))
 			say(s, true,
 			    "it waits for its forward pass, and nothing ahead of it moves");
 		else if (s->l->stage == STAGE_READY && !seen_listed(s->l))
 			say(s, true,
 			    "it may still wait for its forward pass, which cannot be seen "
 			    "from here");
+		if (s->m->pulls)
+			say(s, false, "nothing has told that its peer has read it");
 		break;
 	case CAUSE_ABORT_BEFORE_OPEN:
 		if (r)
@@ -382,6 +394,9 @@ void evidence_words(struct model *m, const struct life *l, const struct choice *
 	v->nevidence = 0;
 	say_decisive(&s);
 	evidence_view(&s);
+	if (c->cause != CAUSE_TRANSFER_STALLED || fact_busy(l) || seen_listed(l))
+		evidence_loose(&s);
+	evidence_calls(&s);
 	if (l->ngroups)
 		say(&s, false, "operations: %u done, %u not over", l->ndone, l->nbusy);
 	say_abort(&s);

@@ -83,7 +83,9 @@ void evidence_asked(struct scene *s)
 	say_shared(s);
 	say_request(s);
 	say_peers(s);
-	if (proc_blind(s->m, l->proc) && l->stage != STAGE_BOOTSTRAP)
+	if (s->m->pulls && l->stage != STAGE_BOOTSTRAP)
+		say(s, true, "its peer reads for itself: how much it has read cannot be seen");
+	else if (proc_blind(s->m, l->proc) && l->stage != STAGE_BOOTSTRAP)
 		say(s, true,
 		    "what is sent cannot be seen: only the transport's sockets are watched");
 	if (s->c->conf != CONF_POSSIBLE || !l->tracked || seen_listed(l))

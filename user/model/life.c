@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model/asked.h"
+#include "model/calls.h"
 
 static size_t life_bytes(const struct model *m)
 {
@@ -45,7 +46,9 @@ static bool need_assumed(const struct model *m, const struct life *l, int i)
 
 bool need_met(const struct model *m, const struct life *l, int i)
 {
-	return l->need[i].done >= life_takers(l) || need_assumed(m, l, i);
+	uint32_t times = m->cfg.profile->needs[i].once ? 1 : life_takers(l);
+
+	return l->need[i].done >= times || need_assumed(m, l, i);
 }
 
 static bool parts_missing(const struct life *l)
@@ -59,6 +62,9 @@ static bool parts_missing(const struct life *l)
 bool life_complete(const struct model *m, const struct life *l)
 {
 	if (!l->ndone || l->nbusy || l->error_ns)
+		return false;
+	/* how much there is to send is not known: its end is told */
+	if (!m->cfg.profile->nneeds && m->told_ends)
 		return false;
 	for (int i = 0; i < m->cfg.profile->nneeds; i++)
 		if (!need_met(m, l, i))
@@ -294,6 +300,7 @@ void life_free(struct model *m, struct life *l)
 	mem_free(m, l->groups, mem_appended(sizeof(*l->groups), l->ngroups));
 	mem_free(m, l->rare, sizeof(*l->rare));
 	seen_free(m, l);
+	mem_free(m, l->calls, sizeof(*l->calls));
 	mem_free(m, l->rid, l->rid ? strlen(l->rid) + 1 : 0);
 	room_unref(m, l->room);
 	mem_free(m, l, life_bytes(m));

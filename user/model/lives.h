@@ -10,6 +10,7 @@
  *   worker  one thread that announces or posts; what it is busy with
  *   flow    how far a queue has got: "when was something ahead of number N last completed?"
  *   seen    what the server's own view says of a life (seen.h)
+ *   calls   of a life, of a process (calls.h); loose: operations of no known room (loose.h)
  */
 #ifndef SP_MODEL_LIVES_H
 #define SP_MODEL_LIVES_H
@@ -23,6 +24,7 @@
 #include <uthash.h>
 
 #include "model/bounds.h"
+#include "model/choice.h"
 #include "model/flow.h"
 #include "model/model.h"
 
@@ -30,6 +32,10 @@ struct life;
 struct op;
 struct agent;
 struct seen;
+struct calls;
+struct proc_calls;
+struct inside;
+struct loose;
 
 /* ---- threads and processes ---------------------------------------------------------------- */
 
@@ -80,14 +86,17 @@ struct proc {
 	uint64_t lag_ns;           /* how late its moves are seen */
 	uint64_t forward_ns;       /* the latest of its forward passes began then */
 	uint64_t reply_ns;         /* a client of it was last answered then */
-	uint64_t dim_ns;           /* a stream of a peer was (or became) readable only in part */
-	uint32_t nopen, nforward;  /* open lives; of these, in their forward pass by the view */
-	uint32_t waitq_seq;        /* how many have entered the waiting queue */
-	uint8_t view;              /* enum view_state */
-	bool halted;               /* it is stopped: nothing in it can move */
-	bool blind, deaf;          /* no probe in it shows operations, announcements */
-	bool dim_more;             /* more are than are known by name: for good */
-	uint8_t ndim;              /* those that still are */
+	uint64_t looked_ns;        /* both looks of that round began at or after this */
+	struct proc_calls *calls;
+	struct loose *loose;      /* operations of no known room, NULL: there were none */
+	uint64_t dim_ns;          /* a stream of a peer was (or became) readable only in part */
+	uint32_t nopen, nforward; /* open lives; of these, in their forward pass by the view */
+	uint32_t waitq_seq;       /* how many have entered the waiting queue */
+	uint8_t view;             /* enum view_state */
+	bool halted;              /* it is stopped: nothing in it can move */
+	bool blind, deaf;         /* no probe in it shows operations, announcements */
+	bool dim_more;            /* more are than are known by name: for good */
+	uint8_t ndim;             /* those that still are */
 	char dim_peer[MAX_DIM][64];
 	char dim_last[64]; /* whose was the latest */
 	bool proved;       /* the view has shown a life that native events had opened */
@@ -222,7 +231,8 @@ struct life {
 	struct peer *peers;
 	struct group *groups;
 	struct rare *rare;
-	struct seen *seen; /* what the server's view says of it, NULL: nothing */
+	struct seen *seen;   /* what the server's view says of it, NULL: nothing */
+	struct calls *calls; /* NULL: none was seen */
 	struct stuck *stuck;
 	void *user;
 	char *rid;
@@ -241,10 +251,11 @@ struct life {
 	uint16_t ngroups, nsplit;
 	int32_t quorum; /* peers it waits for, -1 unknown */
 	uint8_t stage;
-	bool late, uncertain, fake, arrived, waits, deferred, ever_stuck, blurred, straggles;
-	bool tracked;   /* the answer to its client will be seen: that is its release */
-	bool shared;    /* it may be another process's: nothing but its arrival was seen here */
-	bool elsewhere; /* and it is: the room has shown itself there */
+	bool late : 1, uncertain : 1, fake : 1, arrived : 1, waits : 1, deferred : 1;
+	bool ever_stuck : 1, blurred : 1, straggles : 1;
+	bool tracked : 1;   /* the answer to its client will be seen: that is its release */
+	bool shared : 1;    /* it may be another process's: only its arrival was seen here */
+	bool elsewhere : 1; /* and it is: the room has shown itself there */
 	struct need_count {
 		uint16_t seen, done;
 	} need[]; /* one for each need of the profile */
@@ -255,11 +266,12 @@ struct op {
 	uint64_t handle;
 	uint32_t pid;
 	int32_t chunk;
-	struct op *lnext;         /* of the life */
+	struct op *lnext;         /* of the life; loose: of the process */
 	struct op *wprev, *wnext; /* of the worker, while in progress */
 	union {
 		struct life *life;
-		struct room *room; /* orphan: its life has ended */
+		struct room *room; /* orphan: its life has ended. Loose: where the view has its
+				      thread, NULL so far; referenced */
 	};
 	struct worker *worker;
 	struct agent *agent; /* whose queue it is in, NULL: unknown */
@@ -273,16 +285,20 @@ struct op {
 	int8_t last;
 	uint8_t state; /* enum op_state */
 	bool orphan;
+	bool loose;  /* whose it is, is not known... */
+	bool lone;   /* and the view will not tell */
 	bool holds;  /* is in its worker's list */
 	bool hashed; /* its handle is known */
 };
 /* The life an operation belongs to; NULL: it has ended. */
 static inline struct life *op_life(const struct op *o)
 {
-	return o->orphan ? NULL : o->life;
+	return o->orphan || o->loose ? NULL : o->life;
 }
 static inline const char *op_room(const struct op *o)
 {
+	if (o->loose)
+		return "";
 	return o->orphan ? o->room->name : o->life->room->name;
 }
 enum op_state { OP_CREATED, OP_BUSY, OP_DONE, OP_ERROR };
@@ -294,17 +310,6 @@ struct timer {
 	struct life *life;
 };
 
-/* A verdict before it is put in words. */
-struct choice {
-	enum sp_cause cause;
-	enum sp_confidence conf;
-	int pin;
-	const struct op *op;         /* the operation that decides: one's own, or the culprit's */
-	const struct worker *worker; /* the thread that is at another room, by the view */
-	const struct life *rank;     /* rank-diverged: the other process's life, NULL: ended */
-	const struct room *other;    /* and its room there */
-};
-
 struct model {
 	struct model_cfg cfg;
 	struct model_ops ops;
@@ -312,6 +317,8 @@ struct model {
 	uint64_t now;
 	uint64_t lossy_ns;        /* events may have gone missing until then */
 	uint64_t blind_ns;        /* the watch did not run until then */
+	bool pulls;               /* no probe shows operations: the peers read for themselves */
+	bool told_ends;           /* peers are told how a room ended */
 	uint64_t quantum, window; /* of every flow */
 	uint64_t longest;         /* deadline of a stage */
 	struct proc *procs;
@@ -403,6 +410,9 @@ void optab_free(struct model *m);
 /* op.c */
 int op_bind(struct model *m, struct op *o, uint64_t handle);
 int op_create(struct model *m, struct life *l, const struct sp_event *ev);
+struct op *op_new(struct model *m, struct worker *w, const struct sp_event *ev);
+void op_join(struct model *m, struct op *o, struct life *l); /* from now on it is l's */
+struct did did_op(const struct op *o, uint8_t role, uint8_t status);
 void op_post(struct model *m, struct op *o, const struct sp_event *ev);
 void op_status(struct model *m, struct op *o, const struct sp_event *ev);
 void op_close(struct model *m, struct op *o);
@@ -422,6 +432,7 @@ void worker_hold(struct model *m, struct worker *w, struct op *o);
 void worker_let_go(struct op *o);
 void worker_serves(struct model *m, struct worker *w, struct life *l);
 struct worker *worker_find(const struct model *m, uint32_t pid, uint32_t tid);
+struct life *worker_life(const struct worker *w); /* that it is at, by the view */
 void worker_set_at(struct model *m, struct worker *w, struct room *at, uint32_t life);
 /* The exit of a thread, and what the view says of threads. */
 int thread_event(struct model *m, const struct sp_event *ev);
@@ -462,7 +473,7 @@ static inline bool proc_deaf(const struct model *m, const struct proc *p)
 /* Are the operations of the process out of sight? */
 static inline bool proc_blind(const struct model *m, const struct proc *p)
 {
-	return m->cfg.no_posts || p->blind;
+	return m->cfg.no_posts || m->pulls || p->blind;
 }
 
 /* verdict.c, evidence.c */

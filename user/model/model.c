@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/asked.h"
+#include "model/calls.h"
 
 /* Flows merge completions closer together than a 64th of the shortest deadline they are asked
  * about. */
@@ -34,8 +35,20 @@ static void set_spans(struct model *m)
 		m->quantum = QUANTUM_MIN;
 	m->longest = longest;
 	m->window = longest;
-	if (m->cfg.no_posts)
+	if (m->cfg.no_posts || m->pulls)
 		widen(m);
+}
+
+static bool gives(const struct profile *p, enum sp_role role)
+{
+	for (int i = 0; i < p->nprobes; i++) {
+		if (p->probes[i].event.role == role)
+			return true;
+		for (int k = 0; k < p->probes[i].nmatch; k++)
+			if (p->probes[i].match[k].event.role == role)
+				return true;
+	}
+	return false;
 }
 
 struct model *model_new(const struct model_cfg *cfg, const struct model_ops *ops, void *ctx)
@@ -48,6 +61,8 @@ struct model *model_new(const struct model_cfg *cfg, const struct model_ops *ops
 	m->ops = *ops;
 	m->ctx = ctx;
 	m->nkinds = 1; /* kind 0: unknown, "" */
+	m->pulls = cfg->profile->nuprobes && !gives(cfg->profile, ROLE_POST);
+	m->told_ends = gives(cfg->profile, ROLE_TOLD);
 	set_spans(m);
 	return m;
 }
@@ -201,6 +216,8 @@ static int take(struct model *m, const struct sp_event *ev)
 		return thread_event(m, ev);
 	case ROLE_VIEW:
 		return view_event(m, ev);
+	case ROLE_CALL:
+		return route_call(m, ev);
 	case ROLE_PEER:
 		if (ev->room[0] && !strcmp(ev->kind, "unread"))
 			return route_unread(m, ev);

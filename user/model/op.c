@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/lives.h"
+#include "model/loose.h"
 
 struct group *group_find(const struct life *l, uint8_t kind, int32_t chunk)
 {
@@ -129,7 +129,9 @@ void op_free(struct model *m, struct op *o)
 	if (o->worker->unbound == o)
 		o->worker->unbound = NULL;
 	optab_remove(m, o);
-	if (o->orphan) {
+	if (o->loose) {
+		loose_remove(m, o);
+	} else if (o->orphan) {
 		m->norphans--;
 		room_unref(m, o->room);
 	} else {
@@ -194,7 +196,7 @@ int op_bind(struct model *m, struct op *o, uint64_t handle)
 
 	if (old) {
 		/* the address is in use again: its release was not seen, nor, perhaps, its end */
-		if (old->state <= OP_BUSY && !old->orphan)
+		if (old->state <= OP_BUSY && op_life(old))
 			old->life->uncertain = true;
 		op_close(m, old);
 	}
@@ -211,7 +213,7 @@ int op_bind(struct model *m, struct op *o, uint64_t handle)
 	return optab_add(m, o);
 }
 
-static struct did did_op(const struct op *o, uint8_t role, uint8_t status)
+struct did did_op(const struct op *o, uint8_t role, uint8_t status)
 {
 	return (struct did){
 		.role = role,
@@ -228,6 +230,8 @@ static struct did did_op(const struct op *o, uint8_t role, uint8_t status)
 static void moved(struct model *m, struct op *o)
 {
 	o->worker->act_ns = m->now;
+	if (o->loose)
+		return;
 	flow_push(m, &o->worker->flow, o->life_id, m->now);
 	if (!o->orphan)
 		flow_push(m, &o->life->proc->flow, o->life_id, m->now);
@@ -251,12 +255,9 @@ static void create_failed(struct model *m, struct life *l, const struct sp_event
 	life_progress(m, l, &did);
 }
 
-static void op_fill(struct model *m, struct op *o, struct life *l, const struct sp_event *ev)
+static void op_fill(struct model *m, struct op *o, const struct sp_event *ev)
 {
 	o->pid = ev->pid;
-	o->life = l;
-	o->life_id = l->id;
-	o->life_number = l->number;
 	o->chunk = ev->chunk;
 	o->rank = ev->rank;
 	o->part = (int16_t)(ev->part < INT16_MAX ? ev->part : INT16_MAX);
@@ -283,6 +284,40 @@ static void life_takes(struct life *l, const struct op *o)
 		l->stage = STAGE_INFLIGHT;
 }
 
+struct op *op_new(struct model *m, struct worker *w, const struct sp_event *ev)
+{
+	struct op *o = mem_new(m, sizeof(*o));
+
+	if (!o)
+		return NULL;
+	op_fill(m, o, ev);
+	o->worker = w;
+	worker_ref(w);
+	m->nops++;
+	return o;
+}
+
+void op_join(struct model *m, struct op *o, struct life *l)
+{
+	o->life = l;
+	o->life_id = l->id;
+	o->life_number = l->number;
+	o->agent = life_agent(l);
+	if (o->agent)
+		agent_ref(m, o->agent);
+	o->lnext = l->ops;
+	l->ops = o;
+	life_takes(l, o);
+	group_created(m, l, o);
+}
+
+/* Over when it is seen, and without a handle: nothing more will come of it. */
+static bool at_once(const struct sp_event *ev)
+{
+	return !ev->op && !(ev->flags & EV_CREATED) &&
+	       (ev->status == OPS_DONE || ev->status == OPS_ERROR);
+}
+
 /* A new operation for l. Not known afterwards when it was refused (bounds): l is then uncertain. */
 int op_create(struct model *m, struct life *l, const struct sp_event *ev)
 {
@@ -300,22 +335,12 @@ int op_create(struct model *m, struct life *l, const struct sp_event *ev)
 		l->uncertain = true;
 		return 0;
 	}
-	o = mem_new(m, sizeof(*o));
+	o = op_new(m, w, ev);
 	if (!o)
 		return -ENOMEM;
 	worker_serves(m, w, l);
-	op_fill(m, o, l, ev);
-	o->worker = w;
-	worker_ref(w);
-	o->agent = life_agent(l);
-	if (o->agent)
-		agent_ref(m, o->agent);
-	o->lnext = l->ops;
-	l->ops = o;
-	m->nops++;
-	life_takes(l, o);
-	group_created(m, l, o);
-	if (op_bind(m, o, ev->op)) {
+	op_join(m, o, l);
+	if (!at_once(ev) && op_bind(m, o, ev->op)) {
 		op_free(m, o);
 		return -ENOMEM;
 	}
@@ -342,6 +367,8 @@ static void op_final(struct model *m, struct op *o, enum op_state state, const s
 	o->since_ns = m->now;
 	moved(m, o);
 	if (!l) {
+		if (o->loose && state == OP_ERROR)
+			loose_failed(m, o, ev);
 		op_free(m, o);
 		return;
 	}
@@ -393,7 +420,7 @@ void op_post(struct model *m, struct op *o, const struct sp_event *ev)
 		op_final(m, o, OP_ERROR, ev);
 		return;
 	}
-	if (!o->orphan) {
+	if (op_life(o)) {
 		struct did did = did_op(o, ROLE_POST, OPS_UNKNOWN);
 
 		life_progress(m, o->life, &did);
@@ -427,7 +454,7 @@ static void abandoned(struct model *m, struct op *o)
 
 void op_close(struct model *m, struct op *o)
 {
-	if (!o->orphan && o->state <= OP_BUSY)
+	if (op_life(o) && o->state <= OP_BUSY)
 		abandoned(m, o);
 	op_free(m, o);
 }

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "model/loose.h"
 #include "model/seen.h"
 
 #define MAX_PARKED         4096u
@@ -68,8 +69,10 @@ enum sp_outcome inferred_outcome(const struct model *m, const struct life *l)
 	 */
 	if (l->fake || (!native && !l->proc->native))
 		return OUTCOME_DONE;
-	/* what is sent cannot be seen */
-	if (proc_blind(m, l->proc) && l->stage != STAGE_BOOTSTRAP)
+	/* what is sent cannot be seen, or not that it is for this room, or not how much it must be
+	 */
+	if (l->stage != STAGE_BOOTSTRAP &&
+	    (proc_blind(m, l->proc) || life_loose(l) || (l->ndone && !m->cfg.profile->nneeds)))
 		return OUTCOME_DONE;
 	/* it has never come as far as being sent: a timeout, or an abort that was not seen */
 	if (!l->ngroups && !(l->seen && l->seen->sent_once))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/asked.h"
+#include "model/loose.h"
 
 void route_give(struct model *m, const struct sp_event *ev, struct life *l)
 {
@@ -179,21 +180,54 @@ static struct op *bind_unbound(struct model *m, struct proc *p, const struct sp_
 	return NULL;
 }
 
+/* Closed, with the last that its owner knew of it: that counts first, and may end its life. */
+static void closed(struct model *m, struct op *o, const struct sp_event *ev)
+{
+	if (o->state <= OP_BUSY && (ev->status == OPS_DONE || ev->status == OPS_ERROR)) {
+		op_status(m, o, ev);
+		o = op_find(m, ev->pid, ev->op);
+	}
+	if (o)
+		op_close(m, o);
+}
+
+/* The operation that a post is about; NULL: a new one. A handle that is posted for another room is
+ * in use again. */
+static struct op *posted_op(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	struct op *o = ev->room[0] ? NULL : bind_unbound(m, p, ev);
+	struct room *r;
+
+	if (o)
+		return o;
+	o = op_find(m, ev->pid, ev->op);
+	if (!o || (ev->flags & EV_CREATED))
+		return NULL;
+	if (!ev->room[0] || !strcmp(op_room(o), ev->room))
+		return o;
+	r = o->loose ? room_find(m, ev->pid, ev->room) : NULL;
+	if (!r || !r->first)
+		return NULL;
+	loose_tie(m, o, posted_life(m, r, ev));
+	return o;
+}
+
 int route_op(struct model *m, const struct sp_event *ev)
 {
 	struct proc *p = proc_get(m, ev->pid);
-	struct op *o = NULL;
 	bool post = ev->role == ROLE_POST;
+	struct op *o;
 
 	if (!p)
 		return -ENOMEM;
 	p->native |= post;
-	if (post && !ev->room[0])
-		o = bind_unbound(m, p, ev);
-	if (!o)
-		o = op_find(m, ev->pid, ev->op);
-	if (post && ev->room[0] && (!o || (ev->flags & EV_CREATED)))
+	o = post ? posted_op(m, p, ev) : op_find(m, ev->pid, ev->op);
+	if (post && ev->room[0] && !o)
 		return route_create(m, p, ev);
+	if (post && ev->op && !o) {
+		tell_taken(m, ev, NULL);
+		return loose_post(m, p, ev);
+	}
 	if (!o) {
 		m->st.unknown_ops++;
 		tell_taken(m, ev, NULL);
@@ -208,7 +242,7 @@ int route_op(struct model *m, const struct sp_event *ev)
 	else if (ev->role == ROLE_STATUS)
 		op_status(m, o, ev);
 	else
-		op_close(m, o);
+		closed(m, o, ev);
 	route_settle(m);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "model/asked.h"
+#include "model/calls.h"
 
 static uint64_t max_ns(uint64_t a, uint64_t b)
 {
@@ -51,7 +52,7 @@ static const struct op *others_op(const struct worker *w, const struct life *l)
 {
 	const struct op *o = w && w->busy ? w->busy->wprev : NULL;
 
-	return o && op_life(o) != l ? o : NULL;
+	return o && !o->loose && op_life(o) != l ? o : NULL;
 }
 
 static const struct worker *thread_of(const struct model *m, const struct life *l)
@@ -188,7 +189,7 @@ static uint64_t look_again(const struct model *m, const struct life *l, uint64_t
 {
 	uint64_t span = stage_span(m, l);
 	const struct worker *w = thread_of(m, l);
-	uint64_t again;
+	uint64_t again, ripe;
 
 	if (!span || (l->fake && !seen_in(l, Q_INFLIGHT)))
 		return NEVER;
@@ -196,7 +197,8 @@ static uint64_t look_again(const struct model *m, const struct life *l, uint64_t
 	if (w && (others_op(w, l) || (w->at && w->at != l->room)) && worker_moved(w) + span > ns &&
 	    worker_moved(w) + span < again)
 		again = worker_moved(w) + span;
-	return again;
+	ripe = call_ripens(m, l, w, ns);
+	return ripe < again ? ripe : again;
 }
 
 void stall_again(struct model *m, struct life *l, uint64_t ns)

@@ -5,7 +5,9 @@
  * evidence at most: the earliest root stays the cause.
  */
 #include "model/asked.h"
+#include "model/calls.h"
 #include "model/facts.h"
+#include "model/loose.h"
 
 static bool set(struct choice *c, enum sp_cause cause, enum sp_confidence conf, int pin)
 {
@@ -73,6 +75,17 @@ static bool set_behind(const struct model *m, const struct life *l, uint64_t now
 	return set(c, CAUSE_QUEUED_BEHIND, CONF_LIKELY, from + span <= now ? 1 : -1);
 }
 
+/* Its thread is in a call for another room, and does not come back from it. */
+static bool behind_call(const struct model *m, const struct life *l, const struct worker *w,
+			uint64_t now, struct choice *c)
+{
+	uint64_t span = m->cfg.stage_ns[STAGE_INFLIGHT];
+
+	c->call = call_ahead(m, l, w, now);
+	return c->call &&
+	       set(c, CAUSE_QUEUED_BEHIND, CONF_LIKELY, c->call->since_ns + span <= now ? 1 : -1);
+}
+
 bool native_behind(const struct model *m, const struct life *l, uint64_t now, struct choice *c)
 {
 	uint64_t span = stage_span(m, l);
@@ -85,7 +98,7 @@ bool native_behind(const struct model *m, const struct life *l, uint64_t now, st
 		return false;
 	if (w) {
 		o = worker_blocked(w, l, now, span);
-		return o && set_behind(m, l, now, o, c);
+		return o ? set_behind(m, l, now, o, c) : behind_call(m, l, w, now, c);
 	}
 	/* all the threads that were seen; there may be more until enough rooms have passed */
 	o = l->proc->served < LEARN_MIN ? NULL : fact_all_blocked(l, now, span);
@@ -137,6 +150,17 @@ static bool incomplete(const struct model *m, const struct life *l, uint64_t now
 	return set(c, CAUSE_AUX_MISSING, CONF_LIKELY, 1);
 }
 
+/* An operation of no known room stands still, and it can be no other's: but whether it is l's... */
+static bool loose_stalled(const struct model *m, const struct life *l, uint64_t now,
+			  struct choice *c)
+{
+	const struct op *o = loose_of(l, now, m->cfg.stage_ns[STAGE_INFLIGHT]);
+
+	if (!o || fact_aborted(l, now) || !loose_alone(l, o))
+		return false;
+	return set(c, CAUSE_TRANSFER_STALLED, CONF_POSSIBLE, -1);
+}
+
 static bool nothing_sent(const struct model *m, const struct life *l, uint64_t now,
 			 struct choice *c)
 {
@@ -148,6 +172,9 @@ static bool nothing_sent(const struct model *m, const struct life *l, uint64_t n
 	if (gone && gone < fact_since(l, now))
 		return life_gone_well(l) ? set(c, CAUSE_PEER_GONE, CONF_POSSIBLE, -1)
 					 : set_if_seen(m, l, now, c, CAUSE_PEER_GONE);
+	/* its thread has begun with it, and is held up on the way to its first post */
+	if (call_blocks(m, l, now))
+		return set(c, CAUSE_NEVER_SENT, CONF_LIKELY, 1);
 	if (!l->worker && !worker_inferred(l) && fact_any_blocked(l, now, span))
 		return set(c, CAUSE_QUEUED_BEHIND, CONF_POSSIBLE, -1);
 	return set(c, CAUSE_NEVER_SENT, CONF_POSSIBLE, -1);
@@ -164,7 +191,7 @@ static void choose_moving(const struct model *m, const struct life *l, uint64_t 
 		return;
 	}
 	if (native_behind(m, l, now, c) || control_lost(l, now, c) || room_reused(m, l, now, c) ||
-	    incomplete(m, l, now, c))
+	    loose_stalled(m, l, now, c) || incomplete(m, l, now, c))
 		return;
 	nothing_sent(m, l, now, c);
 }
@@ -210,7 +237,9 @@ static void choose_bootstrap(const struct model *m, const struct life *l, uint64
 static void cap(const struct model *m, const struct life *l, uint64_t now, struct choice *c)
 {
 	bool unseen = fact_aborted(l, now) && !m->cfg.sees_release && !l->tracked;
-	bool doubt = l->uncertain || l->straggles || unseen;
+	/* what is missing may be among the operations of which nobody knows whose they are */
+	bool unknown = life_loose(l) && is_absence(c->cause) && !call_blocks(m, l, now);
+	bool doubt = l->uncertain || l->straggles || unseen || unknown;
 
 	if (doubt && c->conf > CONF_POSSIBLE)
 		c->conf = CONF_POSSIBLE;
@@ -220,7 +249,16 @@ static void cap(const struct model *m, const struct life *l, uint64_t now, struc
 		c->conf = CONF_LIKELY;
 }
 
-void verdict_choose(const struct model *m, const struct life *l, uint64_t now, struct choice *c)
+/* What a room waits for in vain there, the server's own timeout ends, says the profile. */
+static void delayed(const struct model *m, const struct life *l, struct choice *c)
+{
+	bool absent = is_absence(c->cause) || c->cause == CAUSE_PEER_GONE;
+
+	if (absent && m->cfg.profile->delayed[l->stage])
+		c->pin = 0;
+}
+
+static void choose(const struct model *m, const struct life *l, uint64_t now, struct choice *c)
 {
 	*c = (struct choice){.cause = CAUSE_NONE};
 	if (l->fake && !seen_in(l, Q_INFLIGHT)) {
@@ -251,4 +289,10 @@ void verdict_choose(const struct model *m, const struct life *l, uint64_t now, s
 	cap(m, l, now, c);
 	asked_cap(m, l, c);
 	view_cap(m, l, c);
+}
+
+void verdict_choose(const struct model *m, const struct life *l, uint64_t now, struct choice *c)
+{
+	choose(m, l, now, c);
+	delayed(m, l, c);
 }

@@ -6,8 +6,10 @@
  */
 #include <string.h>
 
-#include "model/facts.h"
 #include "model/asked.h"
+#include "model/calls.h"
+#include "model/facts.h"
+#include "model/loose.h"
 
 struct view {
 	const struct model *m;
@@ -15,7 +17,8 @@ struct view {
 	const struct seen *s;
 	uint64_t now, span;
 	uint64_t since; /* facts at or after this time are too young to be the cause */
-	bool whole;     /* native events have shown all of it */
+	bool whole;     /* native events have shown all of it... */
+	bool loose;     /* but operations that may be its own are of no known room */
 	struct choice *c;
 };
 
@@ -189,22 +192,36 @@ static bool native_incomplete(struct view *v, enum sp_confidence conf)
 	return set(v, CAUSE_AUX_MISSING, conf, 1);
 }
 
+/* Is something sent beside the chunks? */
+static bool other_need(const struct model *m)
+{
+	for (int i = 0; i < m->cfg.profile->nneeds; i++)
+		if (!m->cfg.profile->needs[i].last)
+			return true;
+	return false;
+}
+
 static bool incomplete(struct view *v)
 {
 	const struct seen *s = v->s;
 	bool counted = s->sent >= 0 && s->total > 0;
+	enum sp_confidence native = v->loose ? CONF_POSSIBLE : CONF_LIKELY;
 
-	if (v->l->ngroups && v->whole)
+	if (v->m->pulls)
+		return false;
+	if (v->l->ngroups && v->whole && !v->loose)
 		return native_incomplete(v, CONF_CERTAIN);
 	if (!seen_moving(v->m, v->l))
-		return v->l->ngroups && native_incomplete(v, CONF_LIKELY);
+		return v->l->ngroups && native_incomplete(v, native);
 	if (!counted || !seen_idle(v->m, v->l)) {
 		if (v->l->ngroups)
-			return native_incomplete(v, CONF_LIKELY);
+			return native_incomplete(v, native);
 		return set(v, CAUSE_SEND_INCOMPLETE, CONF_LIKELY, 1);
 	}
-	return set(v, s->sent == s->total ? CAUSE_AUX_MISSING : CAUSE_SEND_INCOMPLETE, CONF_CERTAIN,
-		   1);
+	return set(v,
+		   s->sent == s->total && other_need(v->m) ? CAUSE_AUX_MISSING
+							   : CAUSE_SEND_INCOMPLETE,
+		   CONF_CERTAIN, 1);
 }
 
 static bool peer_gone(const struct view *v)
@@ -229,6 +246,11 @@ static void in_inflight(struct view *v)
 	sure = seen_ready(v->m, v->l) && seen_idle(v->m, v->l);
 	if (peer_gone(v) && !sure)
 		set(v, CAUSE_PEER_GONE, CONF_LIKELY, 1);
+	else if (v->m->pulls)
+		/* it is for the peer to read; what the server does if it never has is not known */
+		set(v, CAUSE_NEVER_SENT, CONF_LIKELY, -1);
+	else if (v->loose && !sure && !call_blocks(v->m, v->l, v->now))
+		set(v, CAUSE_NEVER_SENT, CONF_POSSIBLE, -1);
 	else
 		set(v, CAUSE_NEVER_SENT, certain_if(sure), 1);
 }
@@ -348,6 +370,7 @@ bool view_choose(const struct model *m, const struct life *l, uint64_t now, stru
 		.span = stage_span(m, l),
 		.since = fact_since(l, now),
 		.whole = !l->late && !l->uncertain && !l->straggles,
+		.loose = life_loose(l),
 		.c = c,
 	};
 

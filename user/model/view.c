@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "model/loose.h"
 #include "model/seen.h"
 
 static void wait_in(struct seen *s)
@@ -193,12 +194,14 @@ static void ok(struct model *m, struct proc *p, const struct sp_event *ev)
 	struct seen *next;
 
 	p->rejudge = false;
-	if (back || due(m, p) || concerns(p, ev, true)) {
+	if (back || due(m, p) || concerns(p, ev, true) || loose_asks(p, ev)) {
 		tell_taken(m, ev, NULL);
 		p->ok_ns = m->now;
+		p->looked_ns = ev->code > 0 ? (uint64_t)ev->code : 0;
 		note_lag(p, ev);
 	}
 	p->view = VIEW_OK;
+	loose_look(m, p, ev);
 	if (back)
 		look_around(m, p);
 	for (struct seen *s = p->waits; s; s = next) {

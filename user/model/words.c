@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/calls.h"
 #include "model/facts.h"
 #include "model/seen.h"
 #include "model/words.h"
@@ -93,7 +94,8 @@ static void expect_sent(const struct model *m, const struct life *l, char *buf, 
 
 		snprintf(buf, len, "post %s%s", n->kind, n->last ? ", last chunk" : "");
 	} else {
-		snprintf(buf, len, "the end of the room");
+		snprintf(buf, len, "%s",
+			 m->told_ends ? "its peers are told how it ended" : "the end of the room");
 	}
 }
 
@@ -136,7 +138,26 @@ static void expect_post(const struct model *m, const struct life *l, char *buf, 
 {
 	bool unseen = proc_blind(m, l->proc) && !seen_listed(l);
 
-	snprintf(buf, len, "%s", unseen ? "a reply to the client" : "its first post");
+	if (m->pulls)
+		snprintf(buf, len, "its peer's word that it has read all");
+	else
+		snprintf(buf, len, "%s", unseen ? "a reply to the client" : "its first post");
+}
+
+/* The thread that is to do it does not come back from a call. */
+static size_t expect_return(const struct model *m, const struct life *l, const struct choice *c,
+			    uint64_t now, char *buf, size_t len)
+{
+	const struct inside *in = NULL;
+	int n;
+
+	if (c->cause == CAUSE_NEVER_SENT || c->cause == CAUSE_SEND_INCOMPLETE ||
+	    c->cause == CAUSE_AUX_MISSING || c->cause == CAUSE_TRANSFER_STALLED)
+		in = inside_of_life(m, l, now, INSIDE_MIN_NS);
+	if (!in)
+		return 0;
+	n = snprintf(buf, len, "return of %.60s, then ", call_name(m, in->probe));
+	return n > 0 && (size_t)n < len ? (size_t)n : 0;
 }
 
 static void expected_words(const struct model *m, const struct life *l, const struct choice *c,
@@ -152,8 +173,10 @@ static void expected_words(const struct model *m, const struct life *l, const st
 	case CAUSE_TRANSFER_STALLED:
 		if (fact_busy(l))
 			expect_status(m, fact_busy(l), buf, len);
-		else
+		else if (seen_listed(l))
 			snprintf(buf, len, "the end of what the thread is at");
+		else
+			snprintf(buf, len, "the end of what is in progress");
 		break;
 	case CAUSE_QUEUED_BEHIND:
 		snprintf(buf, len, "its turn on the thread that posts for it");
@@ -206,6 +229,13 @@ static void expected_words(const struct model *m, const struct life *l, const st
 	}
 }
 
+void words_inside(const struct model *m, const struct inside *in, uint64_t now, char *buf,
+		  size_t len)
+{
+	snprintf(buf, len, "in %.24s for %.1f s", call_name(m, in->probe),
+		 (double)(now - in->since_ns) / (double)NS_S);
+}
+
 void words_span(const struct op *o, uint64_t now, char *buf, size_t len)
 {
 	snprintf(buf, len, "op 0x%" PRIx64 " in progress for %.1f s", o->handle,
@@ -232,6 +262,31 @@ static void culprit_at(const struct worker *w, uint64_t now, struct model_culpri
 	copy(c->room, sizeof(c->room), w->at->name);
 	snprintf(c->state, sizeof(c->state), "at work on it for %.1f s",
 		 (double)(now - w->at_ns) / (double)NS_S);
+}
+
+/* In a call for another room. */
+static void culprit_call(const struct model *m, const struct life *l, const struct inside *in,
+			 uint64_t now, struct model_culprit *c)
+{
+	const struct room *r = inside_room(m, l->proc, in);
+	const struct worker *w = worker_find(m, l->proc->pid, in->tid);
+
+	c->set = true;
+	c->pid = l->proc->pid;
+	c->tid = in->tid;
+	c->life = in->room || !w ? in->life_number : worker_at_life(w);
+	copy(c->room, sizeof(c->room), r ? r->name : "");
+	words_inside(m, in, now, c->state, sizeof(c->state));
+}
+
+/* What holds the culprit's thread, where that is a call. */
+static void culprit_state(const struct model *m, const struct life *l, uint64_t now,
+			  struct model_culprit *c)
+{
+	const struct inside *in = inside_of_thread(m, l->proc, c->tid, now, INSIDE_MIN_NS);
+
+	if (in && !in->unsure)
+		words_inside(m, in, now, c->state, sizeof(c->state));
 }
 
 static void culprit_rank(const struct choice *choice, struct model_culprit *c)
@@ -287,6 +342,8 @@ static uint64_t decisive(const struct life *l, const struct choice *c)
 	case CAUSE_QUEUED_BEHIND:
 		if (c->worker)
 			return c->worker->at_ns;
+		if (c->call)
+			return c->call->since_ns;
 		return c->op ? c->op->since_ns : 0;
 	case CAUSE_STATUS_LOST:
 		return l->seen ? l->seen->code_ns : 0;
@@ -314,18 +371,25 @@ static uint64_t decisive(const struct life *l, const struct choice *c)
 void verdict_words(struct model *m, const struct life *l, const struct choice *c, uint64_t now,
 		   struct model_verdict *v)
 {
+	size_t skip;
+
 	memset(v, 0, offsetof(struct model_verdict, evidence));
 	v->cause = c->cause;
 	v->confidence = c->conf;
 	v->pin = c->pin;
 	last_words(m, l, v->last, sizeof(v->last));
-	expected_words(m, l, c, v->expected, sizeof(v->expected));
+	skip = expect_return(m, l, c, now, v->expected, sizeof(v->expected));
+	expected_words(m, l, c, v->expected + skip, sizeof(v->expected) - skip);
 	if (c->cause == CAUSE_QUEUED_BEHIND && c->worker)
 		culprit_at(c->worker, now, &v->culprit);
+	else if (c->cause == CAUSE_QUEUED_BEHIND && c->call)
+		culprit_call(m, l, c->call, now, &v->culprit);
 	else if (c->cause == CAUSE_QUEUED_BEHIND && c->op)
 		culprit_words(c->op, now, &v->culprit);
 	else if (c->cause == CAUSE_RANK_DIVERGED && c->other)
 		culprit_rank(c, &v->culprit);
+	if (c->cause == CAUSE_QUEUED_BEHIND && v->culprit.set)
+		culprit_state(m, l, now, &v->culprit);
 	threads(m, l, c, v);
 	v->decisive_ns = decisive(l, c);
 	evidence_words(m, l, c, now, v);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/calls.h"
+#include "model/loose.h"
 #include "model/seen.h"
 
 struct proc *proc_get(struct model *m, uint32_t pid)
@@ -159,7 +161,7 @@ static void move_on(struct model *m, struct worker *w, const struct life *l)
 		next = o->wnext;
 		if (o->orphan)
 			op_free(m, o);
-		else if (o->life != l)
+		else if (!o->loose && o->life != l)
 			worker_let_go(o);
 	}
 }
@@ -189,7 +191,8 @@ const struct op *worker_blocked(const struct worker *w, const struct life *l, ui
 {
 	const struct op *o = w->busy ? w->busy->wprev : NULL;
 
-	if (!o || op_life(o) == l || w->act_ns + span > now)
+	/* one of no known room may as well be l's own */
+	if (!o || o->loose || op_life(o) == l || w->act_ns + span > now)
 		return NULL;
 	return o;
 }
@@ -274,6 +277,11 @@ static struct life *life_at(const struct room *r, uint32_t tid)
 	return r->first;
 }
 
+struct life *worker_life(const struct worker *w)
+{
+	return w->at ? life_at(w->at, w->key.tid) : NULL;
+}
+
 /* The thread may have been seen at a room before a life of it was. */
 uint32_t worker_at_life(const struct worker *w)
 {
@@ -344,6 +352,7 @@ int thread_event(struct model *m, const struct sp_event *ev)
 
 	if (!at && !missing && !sure && !unsure && strcmp(ev->kind, "found") != 0) {
 		tell_taken(m, ev, NULL);
+		calls_thread_gone(m, ev);
 		thread_exit(m, ev);
 		return 0;
 	}
@@ -379,6 +388,8 @@ void proc_drop(struct model *m, struct proc *p)
 	while (p->lives)
 		life_end(m, p->lives, OUTCOME_FAILED);
 	park_drop(m, p);
+	loose_free(m, p);
+	calls_free(m, p);
 	for (w = p->workers; w; w = next) {
 		/* its own reference keeps it until its operations are gone */
 		worker_ref(w);
