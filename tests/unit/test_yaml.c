@@ -205,7 +205,7 @@ static const struct {
 	 "unknown variable"},
 	{FULL ARGS
 	 "          - {name: t, fetch: \"+0($arg1)\", type: u64, if: \"+0($arg1):string\"}\n",
-	 "11:58", "condition must be a number"},
+	 "11:58", "if must be a number"},
 	{FULL ARGS "          - {name: t, fetch: [], type: u64}\n", "11:30", "empty list"},
 	{FULL ARGS "          - {name: t, fetch: [\"$arg1\", \"$arg11\"], type: u64}\n", "11:40",
 	 "$arg1 to $arg10"},

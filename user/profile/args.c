@@ -24,43 +24,43 @@ struct arg_reader {
 	uint16_t data_at;
 };
 
+static int too_many(const struct reader *r, const struct ynode *n)
+{
+	return bad_at(r, n->mark, "more than %d fetch expressions in one probe (conditions count)",
+		      SP_MAX_FETCH);
+}
+
 static int add_program(const struct arg_reader *a, const struct ynode *n, const char *expr,
-		       const char *type, uint16_t max, uint8_t flags)
+		       const char *type, uint16_t max)
 {
 	struct sp_probe *prog = &a->p->prog;
 	struct sp_fetch *f = &prog->fetch[prog->nfetch];
+	const struct fetch_where where = probe_where(a->p);
 	char why[200];
 	int rc;
 
 	if (prog->nfetch == SP_MAX_FETCH)
-		return bad_at(a->r, n->mark,
-			      "more than %d fetch expressions in one probe (conditions count)",
-			      SP_MAX_FETCH);
-	rc = fetch_compile(expr, type, max, a->p->on != ON_ENTRY, f, why, sizeof(why));
+		return too_many(a->r, n);
+	rc = fetch_compile_in(expr, type, max, &where, f, why, sizeof(why));
 	if (rc)
 		return bad_at(a->r, n->mark, "%s", why);
 	f->arg = (uint8_t)(a->arg - a->p->args);
-	f->flags |= flags;
 	prog->nfetch++;
 	return 0;
 }
 
 static int add_condition(const struct arg_reader *a, const struct ynode *n)
 {
-	const char *expr, *colon;
-	struct sp_fetch *f;
-	int rc = read_text(a->r, n, "if", &expr);
+	const struct fetch_where where = probe_where(a->p);
+	struct sp_probe *prog = &a->p->prog;
+	int rc;
 
+	if (prog->nfetch == SP_MAX_FETCH)
+		return too_many(a->r, n);
+	rc = read_condition(a->r, n, "if", &where, &prog->fetch[prog->nfetch]);
 	if (rc)
 		return rc;
-	colon = strrchr(expr, ':');
-	rc = add_program(a, n, expr, colon ? NULL : "u64", 0, SP_F_COND);
-	if (rc)
-		return rc;
-	f = &a->p->prog.fetch[a->p->prog.nfetch - 1];
-	if (f->type >= SP_T_STRING)
-		return bad_at(a->r, n->mark,
-			      "the condition must be a number: give it a suffix such as :u8");
+	prog->fetch[prog->nfetch++].arg = (uint8_t)(a->arg - a->p->args);
 	return 0;
 }
 
@@ -85,7 +85,7 @@ static int add_fetch(struct arg_reader *a, const struct ynode *n, const struct y
 	if (!rc && cond)
 		rc = add_condition(a, cond);
 	if (!rc)
-		rc = add_program(a, at, expr, type, a->max, 0);
+		rc = add_program(a, at, expr, type, a->max);
 	if (rc)
 		return rc;
 	t = effective_type(expr, type);
@@ -218,10 +218,5 @@ int read_args(const struct reader *r, const struct ynode *list, struct profile_p
 			   : data <= SP_DATA_SMALL  ? SP_CLASS_SMALL
 			   : data <= SP_DATA_MEDIUM ? SP_CLASS_MEDIUM
 						    : SP_CLASS_LARGE;
-	for (int i = 0; p->on != ON_ENTRY && i < prog->nfetch; i++)
-		for (int k = 0; k < prog->fetch[i].nops; k++)
-			if (prog->fetch[i].op[k].code == SP_OP_ARG &&
-			    prog->fetch[i].op[k].n > prog->nsaved)
-				prog->nsaved = prog->fetch[i].op[k].n;
 	return 0;
 }

@@ -62,7 +62,8 @@ void type_names(char *buf, size_t len)
 
 struct compiler {
 	struct sp_fetch *f;
-	bool at_return, composite;
+	const struct fetch_where *where;
+	bool composite;
 	char *why;
 	size_t why_len;
 };
@@ -108,12 +109,28 @@ static long variable_number(const char *s, size_t len)
 	return v;
 }
 
+/* Elements of `each:`. In the inner level's expressions the outer one is the one at hand. */
+static int element(const struct compiler *c, const char *s, size_t len)
+{
+	bool outer = len == 6;
+
+	if (c->where->each == EACH_NONE)
+		return no(c, "%.*s is for probes with each: add each, or start from $argN",
+			  (int)len, s);
+	if (outer && c->where->each == EACH_ONE)
+		return no(c, "$outer needs two levels: make each a list of an outer and an inner "
+			     "one, or write $each");
+	return emit(c, SP_OP_EACH, outer || c->where->each == EACH_INNER, 0);
+}
+
 static int variable(const struct compiler *c, const char *s, size_t len)
 {
 	long n;
 
+	if ((len == 5 && !memcmp(s, "$each", 5)) || (len == 6 && !memcmp(s, "$outer", 6)))
+		return element(c, s, len);
 	if (len == 7 && !memcmp(s, "$retval", 7)) {
-		if (!c->at_return)
+		if (!c->where->at_return)
 			return no(c, "$retval exists only at a return: set on: ret or on: return");
 		return emit(c, SP_OP_RET, 0, 0);
 	}
@@ -272,11 +289,19 @@ static int find_max(const struct compiler *c, const struct type_info *t, uint16_
 int fetch_compile(const char *expr, const char *type, uint16_t max, bool at_return,
 		  struct sp_fetch *f, char *why, size_t why_len)
 {
+	const struct fetch_where where = {.at_return = at_return};
+
+	return fetch_compile_in(expr, type, max, &where, f, why, why_len);
+}
+
+int fetch_compile_in(const char *expr, const char *type, uint16_t max,
+		     const struct fetch_where *where, struct sp_fetch *f, char *why, size_t why_len)
+{
 	const char *close = strrchr(expr, ')');
 	const char *colon = strchr(close ? close : expr, ':');
 	struct compiler c = {
 		.f = f,
-		.at_return = at_return,
+		.where = where,
 		.why = why,
 		.why_len = why_len,
 	};

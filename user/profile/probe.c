@@ -50,13 +50,42 @@ static int read_nothrow(const struct reader *r, const struct ynode *map, struct 
 			return bad_at(r, n->mark, "nothrow is empty: say why it cannot throw");
 		p->nothrow = true;
 	}
-	if (p->on != ON_RETURN || p->nothrow || !may_be_cxx(p->symbol))
+	if (p->on != ON_RETURN || p->nothrow || (p->symbol && !may_be_cxx(p->symbol)))
 		return 0;
 	n = ynode_get(map, "on");
+	if (!p->symbol)
+		return bad_at(
+			r, n->mark,
+			"on: return with pointer: nobody knows whether an exception can cross "
+			"that function, which would kill the process: use on: ret, or say "
+			"nothrow: \"why it cannot throw\"");
 	return bad_at(r, n->mark,
 		      "on: return on a C++ function (%.48s): an exception that crosses it would "
 		      "kill the process: use on: ret, or say nothrow: \"why it cannot throw\"",
 		      p->symbol);
+}
+
+/* By its name, or by a pointer to it. */
+static int read_function(const struct reader *r, const struct ynode *map, struct profile_probe *p)
+{
+	const struct ynode *pointer = ynode_get(map, "pointer");
+	struct ynode *n = ynode_get(map, "symbol");
+	int rc = 0;
+
+	if (pointer && n)
+		return bad_at(
+			r, pointer->mark,
+			"symbol and pointer in one probe: pointer is for a function without a "
+			"symbol: keep one");
+	if (pointer)
+		return read_pointers(r, pointer, p);
+	if (!n)
+		rc = need_key(r, map, "the probe", "symbol", &n);
+	if (!rc)
+		rc = read_glob(r, n, "symbol", &p->symbol);
+	if (!rc && !p->symbol[strspn(p->symbol, "*?")])
+		rc = bad_at(r, n->mark, "symbol would match every function: name the function");
+	return rc;
 }
 
 static int read_place(const struct reader *r, const struct ynode *map, struct profile_probe *p)
@@ -81,11 +110,7 @@ static int read_place(const struct reader *r, const struct ynode *map, struct pr
 			      "library \"%.32s\" is not among libraries: add it there or correct "
 			      "the name",
 			      text);
-	rc = need_key(r, map, "the probe", "symbol", &n);
-	if (!rc)
-		rc = read_glob(r, n, "symbol", &p->symbol);
-	if (!rc && !p->symbol[strspn(p->symbol, "*?")])
-		rc = bad_at(r, n->mark, "symbol would match every function: name the function");
+	rc = read_function(r, map, p);
 	if (!rc)
 		rc = read_on(r, map, p);
 	if (!rc)
@@ -140,10 +165,8 @@ static int programs_of(const struct profile_probe *p, int arg)
 	return n;
 }
 
-/* The argument that a key names. composite: which of the two kinds it must be. The kernel side
- * needs its value before the record is made, and takes no alternatives there. */
-static int read_arg_ref(const struct reader *r, const struct ynode *n, const char *what,
-			const struct profile_probe *p, bool composite, uint8_t *out)
+int read_arg_ref(const struct reader *r, const struct ynode *n, const char *what,
+		 const struct profile_probe *p, bool composite, uint8_t *out)
 {
 	const char *text;
 	int rc = read_text(r, n, what, &text);
@@ -275,8 +298,9 @@ static void set_clear_poll(struct profile_probe *p)
 {
 	int op = arg_by_name(p, "op");
 
-	if (op < 0 || p->args[op].is_composite || (p->prog.flags & SP_P_ON_CHANGE) ||
-	    !opens_or_ends_op(p))
+	/* of a probe of elements the kernel side looks at no handle before it walks */
+	if (op < 0 || p->args[op].is_composite || (p->prog.flags & SP_P_EACH) ||
+	    (p->prog.flags & SP_P_ON_CHANGE) || !opens_or_ends_op(p))
 		return;
 	p->prog.flags |= SP_P_CLEAR_POLL;
 	p->prog.op_arg = (uint8_t)op;
@@ -301,6 +325,29 @@ static int read_meaning(const struct reader *r, const struct ynode *map, struct 
 	return check_event(r, p, NULL, &p->event);
 }
 
+static void save_for(struct sp_probe *prog, const struct sp_fetch *f)
+{
+	for (int k = 0; k < f->nops; k++)
+		if (f->op[k].code == SP_OP_ARG && f->op[k].n > prog->nsaved)
+			prog->nsaved = f->op[k].n;
+}
+
+/* What an entry keeps for the return. */
+static void set_saved(struct profile_probe *p)
+{
+	if (p->on == ON_ENTRY)
+		return;
+	for (int i = 0; i < p->prog.nfetch; i++)
+		save_for(&p->prog, &p->prog.fetch[i]);
+	for (int i = 0; i < p->each.nlevels; i++) {
+		save_for(&p->prog, &p->each.level[i].base);
+		save_for(&p->prog, &p->each.level[i].count);
+		save_for(&p->prog, &p->each.level[i].number);
+	}
+	save_for(&p->prog, &p->each.only);
+	save_for(&p->prog, &p->each.asks);
+}
+
 int read_probe(const struct reader *r, const struct ynode *map, struct profile_probe *p)
 {
 	static const char *const keys[] = {
@@ -323,9 +370,13 @@ int read_probe(const struct reader *r, const struct ynode *map, struct profile_p
 		rc = read_own_status(r, map, p);
 	if (!rc)
 		rc = read_nature(r, map, p);
+	if (!rc)
+		rc = read_each(r, map, p);
 	args = rc ? NULL : ynode_get(map, "args");
 	if (args)
 		rc = read_args(r, args, p);
+	if (!rc)
+		rc = read_each_more(r, map, p);
 	if (!rc)
 		rc = read_flags(r, map, p);
 	if (!rc)
@@ -334,9 +385,11 @@ int read_probe(const struct reader *r, const struct ynode *map, struct profile_p
 		rc = read_meaning(r, map, p);
 	if (!rc)
 		rc = read_scope(r, map, p);
-	if (!rc)
-		set_clear_poll(p);
-	return rc;
+	if (rc)
+		return rc;
+	set_clear_poll(p);
+	set_saved(p);
+	return 0;
 }
 
 void probe_clear(struct profile_probe *p)
@@ -345,6 +398,9 @@ void probe_clear(struct profile_probe *p)
 		match_clear(&p->match[i]);
 	free(p->match);
 	event_free(&p->event);
+	for (int i = 0; i < p->npointers; i++)
+		free(p->pointer[i].function);
+	free(p->pointer);
 	free(p->name);
 	free(p->symbol);
 }

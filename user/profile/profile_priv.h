@@ -6,6 +6,7 @@
 #include "profile/profile.h"
 #include "profile/yaml_tree.h"
 
+#define TALLIES_MAX  64 /* of a profile */
 #define NAME_MAX_LEN 31 /* names of profiles, libraries and probes */
 
 /* ---- where the reader stands: passed down, never global ------------------------------------- */
@@ -106,6 +107,45 @@ void sockprobe_frames(struct profile_probe *p);
 int sockprobe_same(const struct reader *r, const struct ynode *n, struct profile_probe *p,
 		   const struct profile_probe *from);
 
+/* ---- fetch expressions --------------------------------------------------------------------- */
+
+/* Which elements an expression may start from. */
+enum fetch_each {
+	EACH_NONE,
+	EACH_ONE,   /* $each */
+	EACH_INNER, /* an inner level's own expressions: $each, $outer: the outer element */
+	EACH_TWO,   /* $each: the inner one, $outer */
+};
+struct fetch_where {
+	bool at_return;
+	enum fetch_each each;
+};
+int fetch_compile_in(const char *expr, const char *type, uint16_t max,
+		     const struct fetch_where *where, struct sp_fetch *f, char *why,
+		     size_t why_len);
+/* Where the arguments of a probe are evaluated. */
+struct fetch_where probe_where(const struct profile_probe *p);
+/* An expression that gives a number (u64 without a suffix). */
+int read_scalar(const struct reader *r, const struct ynode *n, const char *what,
+		const struct fetch_where *where, struct sp_fetch *f);
+/* EXPR, or {fetch: EXPR, mask: N}: holds when it is not zero. */
+int read_condition(const struct reader *r, const struct ynode *n, const char *what,
+		   const struct fetch_where *where, struct sp_fetch *f);
+
+/* ---- probes of several elements (each.c) --------------------------------------------------- */
+int read_each(const struct reader *r, const struct ynode *map, struct profile_probe *p);
+/* only, events, tally: after the arguments. */
+int read_each_more(const struct reader *r, const struct ynode *map, struct profile_probe *p);
+/* Whether an expression starts from the result. */
+bool fetch_uses_result(const struct sp_fetch *f);
+
+/* `pointer:` (pointerspec.c) */
+int read_pointers(const struct reader *r, const struct ynode *n, struct profile_probe *p);
+
+/* The argument that a key names. composite: which of the two kinds it must be. The kernel side
+ * needs its value before the record is made, and takes no alternatives there. */
+int read_arg_ref(const struct reader *r, const struct ynode *n, const char *what,
+		 const struct profile_probe *p, bool composite, uint8_t *out);
 int arg_by_name(const struct profile_probe *p, const char *name); /* -1: none */
 const char *pattern_shape_name(enum pat_shape shape);
 bool pattern_is_array(const struct pat_part *part);
