@@ -351,10 +351,19 @@ static void set_saved(struct profile_probe *p)
 int read_probe(const struct reader *r, const struct ynode *map, struct profile_probe *p)
 {
 	static const char *const keys[] = {
-		"name",  "library",       "symbol",    "on",        "nothrow", "required",
-		"args",  "match",         "messages",  "frame",     "socket",  "more",
-		"event", "skip_negative", "on_change", "skip_zero", "enabled", "scope",
-		"waits", "status",        NULL,
+		"name",      "library",
+		"symbol",    "on",
+		"nothrow",   "required",
+		"args",      "match",
+		"messages",  "frame",
+		"socket",    "more",
+		"event",     "skip_negative",
+		"on_change", "skip_zero",
+		"enabled",   "scope",
+		"waits",     "status",
+		"each",      "only",
+		"events",    "tally",
+		"pointer",   NULL,
 	};
 	const struct ynode *args;
 	int rc = need_map(r, map, "a probe");
