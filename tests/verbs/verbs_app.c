@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The program that the tests and benchmarks of verbs watch: everything goes through the real
+ * <infiniband/verbs.h>. Each line of its input goes to a thread by name ("NAME: STEP; STEP; ..."),
+ * which is made when first named, does the steps in turn and answers "NAME: RESULT RESULT...".
+ *   open FILE                 load a provider, and open its device
+ *   qp N                      make queue pair N (0 to 7); its number
+ *   write N COUNT [BYTES [quiet]]  COUNT requests in one call; quiet: only the last one asks for a
+ *                             completion; result of the call
+ *   poll, drain COUNT         ibv_poll_cq once; until so many have come: status of each
+ *   fill, arrived             fresh bytes; 1 when the last writes' bytes are all there
+ *   stall N, release N, fail N STATUS, block FUNCTION, unblock, waiting N   standin.h
+ *   event TYPE N, async       an asynchronous event for queue pair N; fetch one: its type
+ *   send ROOM ... leave       what is between runs inside the transport's call
+ *   announce ROOM, close OP, status OP ANSWER   of the transport; OP 0: this thread's last one
+ *   burst CALLS REPEATS PAUSE_MS poll | write N   the least ns that a call took
+ */
+#include <dlfcn.h>
+#include <infiniband/verbs.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "roomtx.h"
+#include "standin.h"
+
+#define MAX_THREADS 16
+#define MAX_STEPS   64
+#define MAX_QPS     8
+#define MAX_LIST    32
+#define MAX_BYTES   4096
+
+struct worker {
+	char name[32];
+	FILE *in;
+	int out; /* where its lines are written */
+	pthread_t thread;
+	char *step[MAX_STEPS];
+	int nsteps, at;
+	char answer[1024];
+	uint64_t op;
+};
+static struct worker workers[MAX_THREADS];
+static int nworkers;
+
+/* The provider, as the program finds it. */
+static __typeof__(standin_open) *dev_open;
+static __typeof__(standin_stall) *dev_stall;
+static __typeof__(standin_fail) *dev_fail;
+static __typeof__(standin_block) *dev_block;
+static __typeof__(standin_event) *dev_event;
+static __typeof__(standin_waiting) *dev_waiting;
+
+static struct ibv_context *ctx;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_qp *qps[MAX_QPS];
+static char from[MAX_QPS][MAX_LIST][MAX_BYTES], to[MAX_QPS][MAX_LIST][MAX_BYTES];
+
+__attribute__((format(printf, 2, 3))) static void say(struct worker *w, const char *fmt, ...)
+{
+	size_t len = strlen(w->answer);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(w->answer + len, sizeof(w->answer) - len, fmt, ap);
+	va_end(ap);
+}
+
+static int do_open(const char *file)
+{
+	void *lib = dlopen(file, RTLD_NOW);
+
+	if (!lib) {
+		fprintf(stderr, "%s\n", dlerror());
+		return -1;
+	}
+	dev_open = dlsym(lib, "standin_open");
+	dev_stall = dlsym(lib, "standin_stall");
+	dev_fail = dlsym(lib, "standin_fail");
+	dev_block = dlsym(lib, "standin_block");
+	dev_event = dlsym(lib, "standin_event");
+	dev_waiting = dlsym(lib, "standin_waiting");
+	ctx = dev_open();
+	pd = ctx ? ibv_alloc_pd(ctx) : NULL;
+	cq = pd ? ibv_create_cq(ctx, 256, NULL, NULL, 0) : NULL;
+	return cq ? 0 : -1;
+}
+
+static int make_qp(struct worker *w, unsigned n)
+{
+	struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC};
+
+	qps[n] = ibv_create_qp(pd, &attr);
+	if (!qps[n])
+		return -1;
+	say(w, " %u", qps[n]->qp_num);
+	return 0;
+}
+
+static int post(unsigned n, unsigned count, unsigned bytes, bool quiet)
+{
+	struct ibv_send_wr wr[MAX_LIST], *bad;
+	struct ibv_sge sge[MAX_LIST];
+
+	for (unsigned i = 0; i < count; i++) {
+		sge[i] =
+			(struct ibv_sge){.addr = (uintptr_t)from[n][i], .length = bytes, .lkey = 1};
+		wr[i] = (struct ibv_send_wr){
+			.wr_id = n << 8 | i,
+			.next = i + 1 < count ? &wr[i + 1] : NULL,
+			.sg_list = &sge[i],
+			.num_sge = 1,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = quiet && i + 1 < count ? 0 : IBV_SEND_SIGNALED,
+			.wr.rdma = {.remote_addr = (uintptr_t)to[n][i], .rkey = 1},
+		};
+	}
+	return ibv_post_send(qps[n], wr, &bad);
+}
+
+static void drain(struct worker *w, int count)
+{
+	struct ibv_wc wc[MAX_LIST];
+
+	while (count > 0) {
+		int got = ibv_poll_cq(cq, MAX_LIST, wc);
+
+		for (int i = 0; i < got; i++)
+			say(w, " %d", wc[i].status);
+		count -= got;
+		if (!got)
+			sched_yield();
+	}
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int burst(struct worker *w, const char *text)
+{
+	unsigned calls, repeats, pause, n = 0;
+	double least = 1e18;
+	struct ibv_wc wc;
+	char what[16];
+
+	if (sscanf(text, "burst %u %u %u %15s %u", &calls, &repeats, &pause, what, &n) < 4 ||
+	    !calls)
+		return -1;
+	for (unsigned r = 0; r < repeats; r++) {
+		uint64_t start = now_ns();
+		double each;
+
+		for (unsigned i = 0; i < calls; i++) {
+			if (!strcmp(what, "poll"))
+				ibv_poll_cq(cq, 1, &wc);
+			else
+				post(n, 1, 8, true);
+		}
+		each = (double)(now_ns() - start) / calls;
+		least = each < least ? each : least;
+		if (strcmp(what, "poll"))
+			for (unsigned got = 0; got < calls;)
+				got += (unsigned)ibv_poll_cq(cq, 1, &wc);
+		usleep(pause * 1000);
+	}
+	say(w, " %.2f", least);
+	return 0;
+}
+
+static void fill(void)
+{
+	static unsigned char next;
+
+	memset(to, 0, sizeof(to));
+	memset(from, ++next | 1, sizeof(from));
+}
+
+static bool arrived(unsigned n, unsigned count, unsigned bytes)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (memcmp(from[n][i], to[n][i], bytes))
+			return false;
+	return true;
+}
+
+static int fetch_event(struct worker *w)
+{
+	struct ibv_async_event event;
+
+	if (ibv_get_async_event(ctx, &event))
+		return -1;
+	say(w, " %d", event.event_type);
+	ibv_ack_async_event(&event);
+	return 0;
+}
+
+static int do_verbs(struct worker *w, const char *text)
+{
+	unsigned n = 0, count = 1, bytes = 64;
+	char word[256] = "";
+	struct ibv_wc wc;
+
+	if (sscanf(text, "open %255s", word) == 1)
+		return do_open(word);
+	if (!strcmp(text, "fill")) {
+		fill();
+		return 0;
+	}
+	if (!ctx ||
+	    (strpbrk(text, "01234567") && sscanf(strpbrk(text, "01234567"), "%u", &n) == 1 &&
+	     n >= MAX_QPS && strncmp(text, "drain", 5) && strncmp(text, "event", 5)))
+		return -1;
+	if (sscanf(text, "qp %u", &n) == 1)
+		return make_qp(w, n);
+	if (sscanf(text, "write %u %u %u %7s", &n, &count, &bytes, word) >= 1) {
+		if (!qps[n] || count > MAX_LIST || bytes > MAX_BYTES)
+			return -1;
+		say(w, " %d", post(n, count, bytes, !strcmp(word, "quiet")));
+	} else if (!strcmp(text, "poll")) {
+		say(w, " %d", ibv_poll_cq(cq, 1, &wc));
+	} else if (sscanf(text, "drain %u", &count) == 1) {
+		drain(w, (int)count);
+	} else if (sscanf(text, "arrived %u %u %u", &n, &count, &bytes) >= 1) {
+		say(w, " %d", arrived(n, count, bytes));
+	} else if (!strcmp(text, "async")) {
+		return fetch_event(w);
+	} else {
+		return -1;
+	}
+	return 0;
+}
+
+static int do_control(struct worker *w, const char *text)
+{
+	unsigned n, code;
+	char word[32];
+
+	if (sscanf(text, "stall %u", &n) == 1)
+		dev_stall(qps[n], true);
+	else if (sscanf(text, "release %u", &n) == 1)
+		dev_stall(qps[n], false);
+	else if (sscanf(text, "fail %u %u", &n, &code) == 2)
+		dev_fail(qps[n], code);
+	else if (sscanf(text, "block %31s", word) == 1)
+		dev_block(!strcmp(word, "poll_cq") ? "poll_cq" : "post_send");
+	else if (!strcmp(text, "unblock"))
+		dev_block(NULL);
+	else if (sscanf(text, "waiting %u", &n) == 1)
+		say(w, " %d", dev_waiting(qps[n]));
+	else if (sscanf(text, "event %u %u", &code, &n) == 2)
+		return dev_event(ctx, code, qps[n]);
+	else
+		return -1;
+	return 0;
+}
+
+static void run_steps(void *arg);
+
+static int do_transport(struct worker *w, const char *text)
+{
+	uint64_t n = 0;
+	int answer;
+
+	if (sscanf(text, "send %" SCNu64, &n) == 1)
+		rtx_send(n, &w->op, run_steps, w);
+	else if (sscanf(text, "status %" SCNu64 " %d", &n, &answer) == 2)
+		rtx_status(n ? n : w->op, answer);
+	else if (sscanf(text, "close %" SCNu64, &n) == 1)
+		rtx_close(n ? n : w->op);
+	else if (sscanf(text, "announce %" SCNu64, &n) == 1)
+		rtx_announce(n, "10.0.0.7:41231");
+	else
+		return -1;
+	return 0;
+}
+
+/* Up to `leave`, or the end. */
+static void run_steps(void *arg)
+{
+	struct worker *w = arg;
+
+	while (w->at < w->nsteps) {
+		const char *text = w->step[w->at++];
+
+		if (!strcmp(text, "leave"))
+			return;
+		if (!strncmp(text, "burst ", 6)
+			    ? burst(w, text)
+			    : do_transport(w, text) && do_control(w, text) && do_verbs(w, text))
+			say(w, " what?");
+	}
+}
+
+static void *run(void *arg)
+{
+	struct worker *w = arg;
+	char line[4096], *save;
+
+	while (fgets(line, sizeof(line), w->in)) {
+		line[strcspn(line, "\n")] = 0;
+		w->nsteps = w->at = 0;
+		w->answer[0] = 0;
+		for (char *s = strtok_r(line, ";", &save); s && w->nsteps < MAX_STEPS;
+		     s = strtok_r(NULL, ";", &save))
+			w->step[w->nsteps++] = s + strspn(s, " ");
+		while (w->at < w->nsteps)
+			run_steps(w);
+		flockfile(stdout);
+		printf("%s:%s\n", w->name, w->answer);
+		fflush(stdout);
+		funlockfile(stdout);
+	}
+	return NULL;
+}
+
+static struct worker *worker_named(const char *name)
+{
+	struct worker *w;
+	int fd[2];
+
+	for (int i = 0; i < nworkers; i++)
+		if (!strcmp(workers[i].name, name))
+			return &workers[i];
+	if (nworkers == MAX_THREADS || pipe(fd))
+		return NULL;
+	w = &workers[nworkers++];
+	snprintf(w->name, sizeof(w->name), "%s", name);
+	w->out = fd[1];
+	w->in = fdopen(fd[0], "r");
+	if (!w->in || pthread_create(&w->thread, NULL, run, w))
+		return NULL;
+	return w;
+}
+
+int main(void)
+{
+	char line[4096], name[32];
+
+	puts("ready");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		struct worker *w;
+		int at = 0;
+
+		if (sscanf(line, "%31[a-z0-9]: %n", name, &at) != 1 || !at) {
+			fprintf(stderr, "what? %s", line);
+			return 2;
+		}
+		w = worker_named(name);
+		if (!w || write(w->out, line + at, strlen(line + at)) < 0)
+			return 1;
+	}
+	return 0;
+}
