@@ -154,7 +154,7 @@ void calls_thread_gone(struct model *m, const struct sp_event *ev)
 	}
 }
 
-void calls_free(struct model *m, struct proc *p)
+void calls_drop(struct model *m, struct proc *p)
 {
 	struct proc_calls *c = p->calls;
 

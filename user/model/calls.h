@@ -57,7 +57,7 @@ struct proc_calls {
 
 int route_call(struct model *m, const struct sp_event *ev);
 void calls_thread_gone(struct model *m, const struct sp_event *ev);
-void calls_free(struct model *m, struct proc *p);
+void calls_drop(struct model *m, struct proc *p);
 const char *call_name(const struct model *m, int probe); /* "cuStreamSynchronize" */
 
 /* Of those that thread tid has been in for at least `least` at now, the innermost. Not one that

@@ -37,7 +37,7 @@ static void drop_oldest(struct model *m, struct loose *x)
 	op_free(m, o);
 }
 
-void loose_free(struct model *m, struct proc *p)
+void loose_drop(struct model *m, struct proc *p)
 {
 	while (p->loose && p->loose->first)
 		op_free(m, p->loose->first);

@@ -22,7 +22,7 @@ struct loose {
 int loose_post(struct model *m, struct proc *p, const struct sp_event *ev);
 void loose_failed(struct model *m, const struct op *o, const struct sp_event *ev);
 void loose_remove(struct model *m, struct op *o); /* for op_free */
-void loose_free(struct model *m, struct proc *p);
+void loose_drop(struct model *m, struct proc *p);
 /* It is l's. Tells of l what has changed; ends nothing. */
 void loose_tie(struct model *m, struct op *o, struct life *l);
 /* A good round of looks: does it show the thread of one? */

@@ -388,8 +388,8 @@ void proc_drop(struct model *m, struct proc *p)
 	while (p->lives)
 		life_end(m, p->lives, OUTCOME_FAILED);
 	park_drop(m, p);
-	loose_free(m, p);
-	calls_free(m, p);
+	loose_drop(m, p);
+	calls_drop(m, p);
 	for (w = p->workers; w; w = next) {
 		/* its own reference keeps it until its operations are gone */
 		worker_ref(w);
