@@ -71,18 +71,21 @@ __noinline int sp_each_open(const struct sp_each_level *l, const struct sp_call 
 	return 0;
 }
 
-static __always_inline void sp_each_step(const struct sp_each_level *l, struct sp_cursor *cur)
+/* Go on to the next one. False: this one cannot be read, and is none. */
+static __always_inline bool sp_each_step(const struct sp_each_level *l, struct sp_cursor *cur)
 {
 	if (l->kind != SP_EACH_LIST) {
 		cur->at += cur->stride;
 		cur->left--;
-		return;
+		return true;
 	}
 	if (bpf_probe_read_user(&cur->at, 8, (void *)(cur->at + l->next))) {
 		sp_count(SP_C_READ_FAULT);
-		cur->at = 0;
+		cur->left = 0;
+		return false;
 	}
 	cur->left = cur->at ? 1 : 0;
+	return true;
 }
 
 /* Count one more element. False: so many are not looked at. */
@@ -106,8 +109,7 @@ __noinline int sp_each_next(const struct sp_each *e, struct sp_call *c, struct s
 			return SP_NEXT_END;
 		c->each[0] = w->cur[1].at;
 		c->each[1] = w->cur[0].at;
-		sp_each_step(&e->level[1], &w->cur[1]);
-		return SP_NEXT_ELEMENT;
+		return sp_each_step(&e->level[1], &w->cur[1]) ? SP_NEXT_ELEMENT : SP_NEXT_AGAIN;
 	}
 	if (w->inner) {
 		w->inner = 0;
@@ -122,8 +124,7 @@ __noinline int sp_each_next(const struct sp_each *e, struct sp_call *c, struct s
 		w->inner = 1;
 		return SP_NEXT_AGAIN;
 	}
-	sp_each_step(&e->level[0], &w->cur[0]);
-	return SP_NEXT_ELEMENT;
+	return sp_each_step(&e->level[0], &w->cur[0]) ? SP_NEXT_ELEMENT : SP_NEXT_END;
 }
 
 /* The record of the element at hand. */

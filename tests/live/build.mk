@@ -3,7 +3,8 @@ LIVE_B := $(B)/live
 LIVE_HDRS := $(wildcard tests/live/*.h tests/live/targets/*.h)
 
 .PHONY: targets
-targets: $(LIVE_B)/attach_smoke $(LIVE_B)/attach_messages $(LIVE_B)/attach_process $(LIVE_B)/smoke_target $(LIVE_B)/libsmoke.so $(LIVE_B)/libsmokexx.so
+targets: $(LIVE_B)/attach_smoke $(LIVE_B)/attach_messages $(LIVE_B)/attach_process $(LIVE_B)/smoke_target $(LIVE_B)/libsmoke.so $(LIVE_B)/libsmokexx.so $(LIVE_B)/attach_calls $(LIVE_B)/attach_each \
+	$(LIVE_B)/libsmokecalls.so
 	@:
 
 $(LIVE_B)/libsmoke.so: tests/live/targets/smoke_lib.c $(LIVE_HDRS)
@@ -14,6 +15,10 @@ $(LIVE_B)/libsmokexx.so: tests/live/targets/smoke_cxx.cc
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(NODE_CXX) -std=c++17 -O2 -fPIC -Wall -Wextra -Werror -shared $< -o $@
+$(LIVE_B)/libsmokecalls.so: tests/live/targets/calls_lib.cc
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(NODE_CXX) -std=c++17 -O2 -fPIC -fno-optimize-sibling-calls -Wall -Wextra -Werror -shared $< -o $@
 $(LIVE_B)/smoke_target: tests/live/targets/smoke_target.c $(LIVE_HDRS)
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)

@@ -186,6 +186,28 @@ static void ask_child(const char *line)
 		n++;
 }
 
+/* "FUNCTION NUMBER": long f(long), here or in a thread of its own. */
+struct job {
+	long (*fn)(long);
+	long arg;
+	pthread_t thread;
+} job;
+
+static struct job read_job(char *line)
+{
+	char *name = strsep(&line, " ");
+
+	return (struct job){.fn = (long (*)(long))find(name), .arg = strtol(line, NULL, 0)};
+}
+
+static void *run_job(void *arg)
+{
+	struct job *j = arg;
+
+	j->fn(j->arg);
+	return NULL;
+}
+
 static void do_line(char *line, FILE *out)
 {
 	char *word = strsep(&line, " ");
@@ -221,6 +243,15 @@ static void do_line(char *line, FILE *out)
 		((long (*)(const char *, const char *))find("smoke_call_string"))(text, line);
 	} else if (!strcmp(word, "throw")) {
 		fprintf(out, "thrown=%d ", ((int (*)(long))find("smoke_call_throw"))(n));
+	} else if (!strcmp(word, "call")) {
+		struct job j = read_job(line);
+
+		fprintf(out, "%ld ", j.fn(j.arg));
+	} else if (!strcmp(word, "thread")) {
+		job = read_job(line);
+		pthread_create(&job.thread, NULL, run_job, &job);
+	} else if (!strcmp(word, "ended")) {
+		pthread_join(job.thread, NULL);
 	} else if (!strcmp(word, "open")) {
 		open_lib(line);
 	} else if (!strcmp(word, "zmq")) {

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Probes that look at several elements: lists, arrays, lists of arrays; and what they count. Run as
+ * root; SILENTPIN_UPROBE as in attach_smoke.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "attach_rig.h"
+#include "util/clock.h"
+
+static const char *const libs[] = {"libsmokecalls.so", NULL};
+
+static struct rig rig;
+static struct target target;
+
+static int clean(void **state)
+{
+	target_end(&target);
+	if (rig.attach)
+		rig_close(&rig);
+	return 0;
+}
+
+/* What each of them looks at is set below: in the text an element is the first argument. */
+static const char yaml[] = RIG_YAML
+	"      - {name: post, library: smoke, symbol: calls_post, on: ret, args: [\n"
+	"         {name: qp, fetch: \"+0($arg1)\", type: s32},\n"
+	"         {name: value, fetch: \"+0($arg2)\", type: s64},\n"
+	"         {name: rc, fetch: $retval, type: s32}], event: {role: call}}\n"
+	"      - {name: some, library: smoke, symbol: calls_post, on: return, args: [\n"
+	"         {name: value, fetch: \"+0($arg2)\", type: s64}], event: {role: call}}\n"
+	"      - {name: first, library: smoke, symbol: calls_post, on: entry, args: [\n"
+	"         {name: value, fetch: \"+0($arg2)\", type: s64}], event: {role: call}}\n"
+	"      - {name: two, library: smoke, symbol: calls_post, on: ret, args: [\n"
+	"         {name: value, fetch: \"+0($arg2)\", type: s64},\n"
+	"         {name: outer, fetch: \"+0($arg2)\", type: s64}], event: {role: call}}\n"
+	"      - {name: poll, library: smoke, symbol: calls_poll, on: ret, skip_negative: true,\n"
+	"         args: [\n"
+	"         {name: status, fetch: \"+0($arg3)\", type: s32},\n"
+	"         {name: qp, fetch: \"+4($arg3)\", type: s32}], event: {role: call}}\n"
+	"      - {name: batch, library: smoke, symbol: calls_batch, on: entry, args: [\n"
+	"         {name: value, fetch: \"+0($arg1)\", type: s64}], event: {role: call}}\n";
+#define PROBES 6
+
+/* The program of an expression; its arguments stand for the element, the outer one. */
+static struct sp_fetch fetch(const char *expr, const char *type)
+{
+	char why[128];
+	struct sp_fetch f;
+
+	if (fetch_compile(expr, type, 0, true, &f, why, sizeof(why)))
+		fail_msg("%s: %s", expr, why);
+	return f;
+}
+
+static void of_element(struct sp_fetch *f, uint8_t n)
+{
+	assert_int_equal(f->op[0].code, SP_OP_ARG);
+	f->op[0].code = SP_OP_EACH;
+	f->op[0].n = n;
+}
+
+static struct sp_fetch condition(const char *expr, uint16_t mask)
+{
+	struct sp_fetch f = fetch(expr, "s32");
+
+	of_element(&f, 0);
+	f.flags |= SP_F_COND;
+	f.max = mask;
+	return f;
+}
+
+static struct profile_probe *named(struct profile *p, const char *name)
+{
+	for (int i = 0; i < p->nprobes; i++)
+		if (!strcmp(p->probes[i].name, name))
+			return &p->probes[i];
+	fail_msg("no probe %s", name);
+	return NULL;
+}
+
+/* A list of calls_post's items. */
+static struct sp_each *items(struct profile *p, const char *name, int value)
+{
+	struct profile_probe *pp = named(p, name);
+	struct sp_each *e = &pp->each;
+
+	pp->prog.flags |= SP_P_EACH;
+	e->nlevels = 1;
+	e->level[0].kind = SP_EACH_LIST;
+	e->level[0].base = fetch("$arg2", "u64");
+	e->level[0].next = 8;
+	of_element(&pp->prog.fetch[value], 0);
+	return e;
+}
+
+static void two_levels(struct profile *p)
+{
+	struct sp_each *e = items(p, "two", 0);
+	struct sp_each_level *l = &e->level[1];
+
+	e->nlevels = 2;
+	l->kind = SP_EACH_COUNT;
+	l->base = fetch("+24($arg1)", "u64");
+	l->count = fetch("+20($arg1)", "s32");
+	l->stride = 16;
+	of_element(&l->base, 0);
+	of_element(&l->count, 0);
+	of_element(&named(p, "two")->prog.fetch[1], 1);
+}
+
+static void arrays(struct profile *p)
+{
+	struct profile_probe *poll = named(p, "poll"), *batch = named(p, "batch");
+	struct sp_each_level *l = &poll->each.level[0];
+
+	poll->prog.flags |= SP_P_EACH;
+	poll->each.nlevels = 1;
+	l->kind = SP_EACH_COUNT;
+	l->base = fetch("$arg3", "u64");
+	l->count = fetch("$retval", "s32");
+	l->stride = 8;
+	of_element(&poll->prog.fetch[0], 0);
+	of_element(&poll->prog.fetch[1], 0);
+	poll->each.has_only = 1;
+	poll->each.only = condition("+0($arg1)", 0);
+	poll->each.tally = SP_TALLY_DONE;
+	poll->each.tally_arg = 1;
+
+	l = &batch->each.level[0];
+	batch->prog.flags |= SP_P_EACH;
+	batch->each.nlevels = 1;
+	l->kind = SP_EACH_END;
+	l->base = fetch("+0($arg1)", "u64");
+	l->count = fetch("+8($arg1)", "u64");
+	l->number = fetch("+16($arg1)", "s64");
+	of_element(&batch->prog.fetch[0], 0);
+}
+
+static void edit(struct profile *p)
+{
+	struct sp_each *e = items(p, "post", 1);
+
+	e->tally = SP_TALLY_POST;
+	e->tally_arg = 0;
+	e->has_asks = 1;
+	e->asks = condition("+16($arg1)", 1);
+	e = items(p, "some", 0);
+	e->has_only = 1;
+	e->only = condition("+16($arg1)", 2);
+	e = items(p, "first", 0);
+	e->first = 1;
+	e->has_only = 1;
+	e->only = condition("+16($arg1)", 1);
+	two_levels(p);
+	arrays(p);
+}
+
+static void start(void)
+{
+	target_run(&target, NULL, libs);
+	rig.edit = edit;
+	rig_open(&rig, yaml);
+	rig_add(&rig, target.pid, PROBES);
+}
+
+enum { PLAIN, CYCLIC, BROKEN, REFUSED };
+
+static void post(int queue, int how, int n)
+{
+	rig_clear(&rig);
+	target_say(&target, "call calls_do_post 0x%x", queue << 16 | how << 8 | n);
+	rig_pump(&rig);
+}
+
+static void poll_done(int queue, int n)
+{
+	rig_clear(&rig);
+	target_say(&target, "call calls_do_poll 0x%x", queue << 16 | (n & 0xffff));
+	rig_pump(&rig);
+}
+
+/* The values of a probe's records are these, in this order. */
+static void check_values(const char *probe, const char *arg, const long *want, int n)
+{
+	assert_int_equal(rig_count(&rig, probe), n);
+	for (int i = 0; i < n; i++)
+		assert_int_equal(rig_val(&rig, rig_hit(&rig, probe, i), arg), want[i]);
+}
+
+static void check_run(const char *probe, long from, int n)
+{
+	long want[SP_EACH_MAX];
+
+	for (int i = 0; i < n; i++)
+		want[i] = from + i;
+	check_values(probe, "value", want, n);
+}
+
+static void test_list(void **state)
+{
+	const struct sp_rec_hit *h;
+
+	start();
+	post(7, PLAIN, 3);
+	check_run("post", 100, 3);
+	for (int i = 0; i < 3; i++) {
+		h = rig_hit(&rig, "post", i);
+		assert_int_equal(rig_val(&rig, h, "qp"), 7);
+		assert_int_equal(rig_val(&rig, h, "rc"), 0);
+		assert_int_equal(h->h.count, 1);
+		assert_true(h->h.enter_ns && h->h.enter_ns <= h->h.ns);
+	}
+	post(7, PLAIN, 1);
+	check_run("post", 100, 1);
+	post(7, PLAIN, 0);
+	assert_int_equal(rig.nrec, 0);
+	assert_int_equal(rig_counter(&rig, SP_C_READ_FAULT), 0);
+	assert_int_equal(rig_counter(&rig, SP_C_EACH_CUT), 0);
+	post(7, BROKEN, 3); /* the fourth is nowhere */
+	check_run("post", 100, 3);
+	assert_int_not_equal(rig_counter(&rig, SP_C_READ_FAULT), 0);
+	assert_int_equal(rig_counter(&rig, SP_C_EACH_CUT), 0);
+}
+
+static void test_long_lists(void **state)
+{
+	start();
+	post(7, PLAIN, SP_EACH_MAX);
+	check_run("post", 100, SP_EACH_MAX);
+	assert_int_equal(rig_hit(&rig, "first", 0)->h.count, SP_EACH_MAX);
+	post(7, PLAIN, SP_EACH_MAX + 1);
+	check_run("post", 100, SP_EACH_MAX);
+	assert_int_not_equal(rig_counter(&rig, SP_C_EACH_CUT), 0);
+	post(7, CYCLIC, 5);
+	assert_int_equal(rig_count(&rig, "post"), SP_EACH_MAX);
+	assert_int_equal(rig_val(&rig, rig_hit(&rig, "post", 63), "value"), 103);
+	assert_int_equal(rig_counter(&rig, SP_C_READ_FAULT), 0);
+}
+
+/* Of the flags, which are 0 and 1 in turn, one probe asks for bit 1 and the other for bit 0. */
+static void test_only(void **state)
+{
+	start();
+	post(7, PLAIN, 4);
+	assert_int_equal(rig_count(&rig, "some"), 0);
+	assert_int_equal(rig_count(&rig, "first"), 1);
+	assert_int_equal(rig_val(&rig, rig_hit(&rig, "first", 0), "value"), 101);
+	assert_int_equal(rig_hit(&rig, "first", 0)->h.count, 4);
+	post(7, PLAIN, 1); /* none qualifies */
+	assert_int_equal(rig_count(&rig, "first"), 0);
+}
+
+static void test_two_levels(void **state)
+{
+	/* the items have 0, 1, 2, 0, 1 parts, of which the first is the item's own */
+	static const long values[] = {1001, 1002, 1003, 1004}, outer[] = {101, 102, 102, 104};
+
+	start();
+	post(7, PLAIN, 5);
+	check_values("two", "value", values, 4);
+	check_values("two", "outer", outer, 4);
+	post(7, PLAIN, 1);
+	assert_int_equal(rig_count(&rig, "two"), 0);
+	assert_int_equal(rig_counter(&rig, SP_C_EACH_CUT), 0);
+	post(7, PLAIN, 33); /* three items have three parts: 64 are the 33rd item and 31 parts */
+	assert_int_equal(rig_count(&rig, "two"), 31);
+	assert_int_equal(rig_counter(&rig, SP_C_EACH_CUT), 1);
+}
+
+static void test_arrays(void **state)
+{
+	start();
+	poll_done(7, 3);
+	assert_int_equal(rig_count(&rig, "poll"), 1); /* the one that has failed */
+	assert_int_equal(rig_val(&rig, rig_hit(&rig, "poll", 0), "status"), 5);
+	poll_done(7, 0);
+	assert_int_equal(rig.nrec, 0);
+	poll_done(7, -1);
+	assert_int_equal(rig.nrec, 0);
+	/* whatever the size of an element */
+	for (int stride = 8; stride <= 56; stride += 24) {
+		rig_clear(&rig);
+		target_say(&target, "call calls_do_batch 0x%x", stride << 8 | 5);
+		rig_pump(&rig);
+		check_run("batch", 500, 5);
+	}
+	rig_clear(&rig);
+	target_say(&target, "call calls_do_batch 0x%x", 8 << 8);
+	rig_pump(&rig);
+	assert_int_equal(rig.nrec, 0);
+	assert_int_equal(rig_counter(&rig, SP_C_READ_FAULT), 0);
+}
+
+/* ---- tallies -------------------------------------------------------------------------------- */
+
+struct tally_of {
+	uint64_t key;
+	struct sp_tally n;
+	int seen;
+};
+
+static void take(void *ctx, const struct attach_tally *t)
+{
+	struct tally_of *want = ctx;
+
+	assert_int_equal(t->pid, target.pid);
+	assert_int_equal(t->id, 0);
+	if (t->key != want->key)
+		return;
+	want->n = t->n;
+	want->seen++;
+}
+
+static struct sp_tally tally(uint64_t key)
+{
+	struct tally_of t = {.key = key};
+
+	assert_int_equal(attach_tallies(rig.attach, take, &t), 0);
+	assert_true(t.seen <= 1);
+	return t.n;
+}
+
+static void test_tallies(void **state)
+{
+	uint64_t before = mono_ns();
+	struct sp_tally t;
+
+	start();
+	post(7, PLAIN, 3);
+	t = tally(7);
+	assert_int_equal(t.posted, 3);
+	assert_int_equal(t.asked, 1);
+	assert_int_equal(t.completed, 0);
+	assert_int_equal(t.tid, target.pid);
+	assert_true(before < t.post_ns && t.post_ns < mono_ns());
+	assert_int_equal(t.done_ns, 0);
+	post(7, REFUSED, 4); /* not posted, and told */
+	assert_int_equal(rig_count(&rig, "post"), 4);
+	assert_int_equal(rig_val(&rig, rig_hit(&rig, "post", 0), "rc"), 12);
+	t = tally(7);
+	assert_int_equal(t.posted, 3);
+	assert_int_equal(t.asked, 1);
+	poll_done(7, 2); /* the second fails */
+	t = tally(7);
+	assert_int_equal(t.completed, 2);
+	assert_int_equal(t.failed, 1);
+	assert_true(t.post_ns < t.done_ns && t.done_ns < mono_ns());
+	poll_done(7, -1);
+	assert_int_equal(tally(7).completed, 2);
+	/* of another, whose work was posted before the attach */
+	poll_done(9, 5);
+	t = tally(9);
+	assert_int_equal(t.posted, 0);
+	assert_int_equal(t.completed, 5);
+	assert_int_equal(t.failed, 1);
+	assert_int_equal(tally(7).posted, 3);
+	assert_int_equal(rig_counter(&rig, SP_C_TALLY_FULL), 0);
+}
+
+static bool forgotten(struct rig *r, long arg)
+{
+	struct tally_of t = {.key = 7};
+
+	attach_tallies(r->attach, take, &t);
+	return !t.seen;
+}
+
+static void test_tallies_of_the_dead(void **state)
+{
+	start();
+	post(7, PLAIN, 3);
+	assert_int_equal(tally(7).posted, 3);
+	target_end(&target);
+	rig_until(&rig, forgotten, 0, "the process to end");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_list, clean),
+		cmocka_unit_test_teardown(test_long_lists, clean),
+		cmocka_unit_test_teardown(test_only, clean),
+		cmocka_unit_test_teardown(test_two_levels, clean),
+		cmocka_unit_test_teardown(test_arrays, clean),
+		cmocka_unit_test_teardown(test_tallies, clean),
+		cmocka_unit_test_teardown(test_tallies_of_the_dead, clean),
+	};
+
+	return cmocka_run_group_tests_name("each", tests, NULL, NULL);
+}
