@@ -4,27 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/check.h"
 #include "cli/cli.h"
 #include "output/output.h"
 #include "profile/profile.h"
-
-static const char *const on_names[] = {
-	[ON_ENTRY] = "entry",
-	[ON_RETURN] = "return",
-	[ON_RET] = "ret",
-};
-
-static void print_range(const char *what, const struct status_range *r)
-{
-	if (r->lo == INT64_MIN)
-		printf(" %s <%" PRId64, what, r->hi + 1);
-	else if (r->hi == INT64_MAX)
-		printf(" %s >%" PRId64, what, r->lo - 1);
-	else if (r->lo == r->hi)
-		printf(" %s %" PRId64, what, r->lo);
-	else
-		printf(" %s %" PRId64 "..%" PRId64, what, r->lo, r->hi);
-}
 
 static void print_settings(const struct profile *p)
 {
@@ -40,122 +23,26 @@ static void print_settings(const struct profile *p)
 	printf("\n  stages    ");
 	for (enum sp_stage s = STAGE_BOOTSTRAP; s < STAGE_ENDED; s++) {
 		time_span(p->stage_ns[s], span, sizeof(span));
-		printf("%s %s %s", s > STAGE_BOOTSTRAP ? "," : "", sp_stage_name(s),
-		       p->stage_ns[s] ? span : "never");
+		printf("%s %s %s%s", s > STAGE_BOOTSTRAP ? "," : "", sp_stage_name(s),
+		       p->stage_ns[s] ? span : "never", p->delayed[s] ? " (delayed)" : "");
 	}
 	printf("\n  done       %s", p->nneeds ? "" : "(all posted operations complete)");
 	for (int i = 0; i < p->nneeds; i++)
-		printf("%s%s%s", i ? ", " : "", p->needs[i].kind, p->needs[i].last ? ".last" : "");
+		printf("%s%s%s", i ? ", " : "", p->needs[i].kind,
+		       p->needs[i].last   ? ".last"
+		       : p->needs[i].once ? ".once"
+					  : "");
 	printf("\n  status    ");
-	print_range("done", &p->statuses[0].done);
-	printf(",");
-	print_range("busy", &p->statuses[0].busy);
-	printf(",");
-	print_range("error", &p->statuses[0].error);
-	if (p->statuses[0].nnames)
-		printf("; %d named", p->statuses[0].nnames);
-	printf("\n");
-	for (int i = 0; i < p->nlibs; i++)
-		printf("  library    %s: %s\n", p->libs[i].id, p->libs[i].file[0]);
-}
-
-static void print_args(const struct profile_probe *p)
-{
-	const struct sp_probe *prog = &p->prog;
-	char words[200];
-	int last = -1;
-
-	for (int i = 0; i < prog->nfetch; i++) {
-		const struct sp_fetch *f = &prog->fetch[i];
-		const struct profile_arg *arg = &p->args[f->arg];
-
-		if (f->arg != last)
-			printf("      %-8s %-10s", arg->name, type_name(arg->type, arg->is_hex));
-		else if (!(prog->fetch[i - 1].flags & SP_F_COND))
-			printf("%26s", "or ");
-		last = f->arg;
-		fetch_print(f, words, sizeof(words));
-		if (f->flags & SP_F_COND)
-			printf("if (%s) ", words);
-		else
-			printf("%s\n", words);
-	}
-}
-
-static void print_heads(const struct profile_probe *p)
-{
-	for (int i = 0; i < p->prog.nheads; i++) {
-		const struct sp_head *h = &p->prog.head[i];
-
-		if (h->kind == SP_HEAD_DIGITS)
-			printf("      first frame a number");
-		else
-			printf("      first frame \"%.*s\"", h->len, h->lit);
-		printf(", copied of its message: frames");
-		for (int k = 0; k < 64; k++)
-			if (h->copy >> k & 1)
-				printf(" %d", k);
+	check_print_status(&p->statuses[0]);
+	for (int i = 0; i < p->nuses; i++)
+		printf("%s%s%s", i ? ", " : "  groups     ", p->uses[i],
+		       i == p->nuses - 1 ? "\n" : "");
+	for (int i = 0; i < p->nlibs; i++) {
+		printf("  library    %s: ", p->libs[i].id);
+		for (int k = 0; k < p->libs[i].nfiles; k++)
+			printf("%s%s", k ? " or " : "", p->libs[i].file[k]);
 		printf("\n");
 	}
-}
-
-static void print_event(const struct evt_spec *ev)
-{
-	printf("%s", sp_role_name(ev->role));
-	for (int i = 0; i < ev->nfields; i++)
-		printf(" %s=%s", ev->field[i].name, ev->field[i].value);
-	for (int i = 0; i < ev->ncovers; i++)
-		printf(" covers=%s", ev->covers[i]);
-	for (int i = 0; i < ev->ndummy; i++)
-		printf(" %s%s", i ? "" : "dummy if empty: ", ev->dummy[i]);
-	printf("\n");
-}
-
-static void print_matches(const struct profile_probe *p)
-{
-	char text[400];
-
-	if (!p->nmatch) {
-		printf("      every hit: ");
-		print_event(&p->event);
-	}
-	for (int i = 0; i < p->nmatch; i++) {
-		const struct evt_match *m = &p->match[i];
-
-		printf("      %s", p->is_frames ? "frames" : m->non ? "when" : "else");
-		for (int k = 0; k < m->non; k++) {
-			pattern_print(&m->on[k].pat, text, sizeof(text));
-			printf(" %s = %s", p->args[m->on[k].arg].name, text);
-		}
-		for (int k = 0; k < m->nframes; k++) {
-			pattern_print(&m->frames[k], text, sizeof(text));
-			printf(" %s", text);
-		}
-		printf("%s\n        %s%s", m->frames_open ? " ..." : "", m->name ? m->name : "",
-		       m->name ? ": " : "");
-		print_event(&m->event);
-	}
-}
-
-static void print_probe(const struct profile *p, const struct profile_probe *probe)
-{
-	uint32_t flags = probe->prog.flags;
-
-	printf("\n    %-14s %-8s %-6s %s\n", probe->name, p->libs[probe->library].id,
-	       on_names[probe->on], probe->symbol);
-	if (!probe->required)
-		printf("      may be missing\n");
-	if (flags & SP_P_DROP_NEGATIVE)
-		printf("      dropped when it returns less than 0\n");
-	if (flags & SP_P_ON_CHANGE)
-		printf("      told only when the answer for %s changes\n",
-		       probe->args[probe->prog.op_arg].name);
-	if (flags & SP_P_CLEAR_POLL)
-		printf("      forgets the last answer for %s\n",
-		       probe->args[probe->prog.op_arg].name);
-	print_args(probe);
-	print_heads(probe);
-	print_matches(probe);
 }
 
 static void print_alts(const char *what, const struct py_alts *alts)
@@ -315,8 +202,7 @@ static void print_socket(const struct profile *p, const struct sock_entry *e)
 		       e->wins == SOCK_WINS_SOCKET ? "probe" : "socket");
 	if (http)
 		return;
-	print_heads(probe);
-	print_matches(probe);
+	check_print_messages(probe);
 }
 
 static void print_probes(const struct profile *p)
@@ -328,7 +214,8 @@ static void print_probes(const struct profile *p)
 		       p->python ? "the server's own view" : "",
 		       p->python && p->sockets ? " and " : "", p->sockets ? "sockets are" : " is");
 	for (int i = 0; i < p->nuprobes; i++)
-		print_probe(p, &p->probes[i]);
+		check_print_probe(p, &p->probes[i]);
+	check_print_notes(p);
 	if (p->sockets)
 		printf("\n    %-23s %-6s %s\n", "SOCKET", "SPEAKS", "DIRECTION");
 	for (int i = 0; p->sockets && i < p->sockets->nentries; i++)

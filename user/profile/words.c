@@ -45,6 +45,9 @@ static void put_op(struct text *t, const struct sp_op *op)
 	case SP_OP_DEREF:
 		put(t, ", pointer at %+d", op->imm);
 		break;
+	case SP_OP_EACH:
+		put(t, "%s", op->n ? "outer element" : "element");
+		break;
 	case SP_OP_ADD:
 		put(t, ", %+d", op->imm);
 		break;
@@ -67,6 +70,8 @@ void fetch_print(const struct sp_fetch *f, char *buf, size_t len)
 		put(&t, ", %s at %+d", type_name(f->type, false), f->off);
 	else
 		put(&t, " as %s", type_name(f->type, false));
+	if (f->flags & SP_F_COND && f->max)
+		put(&t, ", bits %#x", f->max);
 }
 
 /* Literal braces are doubled, as they were written. */
