@@ -3,8 +3,6 @@
  */
 #include <algorithm>
 
-#include <poll.h>
-
 #include "engine.h"
 #include "hooks.h"
 
@@ -239,19 +237,7 @@ nixl_status_t nixlAgent::genNotif(const std::string &remote_agent, const std::st
 
 void nixlAgent::progress(int timeout_ms) const
 {
-	std::vector<struct pollfd> fds;
-
-	{
-		std::lock_guard<std::mutex> hold(data->lock);
-
-		data->step();
-		data->poll_set(fds, timeout_ms);
-	}
-	if (poll(fds.data(), fds.size(), timeout_ms) <= 0 && !timeout_ms)
-		return;
-	std::lock_guard<std::mutex> hold(data->lock);
-
-	data->step();
+	data->progress(timeout_ms);
 }
 
 void nixlAgent::setRate(uint64_t bytes_per_s)

@@ -444,15 +444,6 @@ PyModuleDef module_def = {PyModuleDef_HEAD_INIT,
 			  nullptr,
 			  nullptr};
 
-bool type_ready(PyTypeObject &t, const char *name, size_t size, destructor dealloc)
-{
-	t.tp_name = name;
-	t.tp_basicsize = static_cast<Py_ssize_t>(size);
-	t.tp_dealloc = dealloc;
-	t.tp_flags = Py_TPFLAGS_DEFAULT;
-	return PyType_Ready(&t) == 0;
-}
-
 PyObject *new_error(PyObject *m, const char *name, PyObject *base)
 {
 	std::string full = std::string("_nixl_standin.") + name;

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between Python and the library: errors, the GIL, lists of numbers. */
+/* Between Python and libnixl.so: errors, descriptors. */
 #ifndef NODE_BINDING_H
 #define NODE_BINDING_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
-#include <exception>
-
 #include "nixl.h"
+#include "pycall.h"
 
 namespace
 {
@@ -23,23 +19,6 @@ PyObject *raise_status(const char *call, int status)
 
 	PyErr_Format(type, "%s: status %d", call, status);
 	return nullptr;
-}
-
-/* Runs f without the GIL. False, with a Python error set, when f threw. */
-template <class F> bool unlocked(F f)
-{
-	std::string what;
-	bool threw = false;
-
-	Py_BEGIN_ALLOW_THREADS
-	try {
-		f();
-	} catch (const std::exception &e) {
-		what = e.what();
-		threw = true;
-	}
-	Py_END_ALLOW_THREADS if (threw) PyErr_SetString(PyExc_RuntimeError, what.c_str());
-	return !threw;
 }
 
 bool descs_from(PyObject *list, nixl_xfer_dlist_t &to)
@@ -61,24 +40,6 @@ bool descs_from(PyObject *list, nixl_xfer_dlist_t &to)
 	return true;
 }
 
-bool ints_from(PyObject *list, std::vector<int> &to)
-{
-	PyObject *fast = PySequence_Fast(list, "indices: a sequence of int");
-
-	if (!fast)
-		return false;
-	for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast); i++) {
-		long v = PyLong_AsLong(PySequence_Fast_GET_ITEM(fast, i));
-
-		if (v == -1 && PyErr_Occurred()) {
-			Py_DECREF(fast);
-			return false;
-		}
-		to.push_back(static_cast<int>(v));
-	}
-	Py_DECREF(fast);
-	return true;
-}
 } // namespace
 
 #endif

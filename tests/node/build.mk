@@ -1,4 +1,5 @@
-# The stand-in node: build/node/libnixl.so and its Python binding. Included by the main Makefile.
+# The stand-in node: build/node/libnixl.so and its Python binding, and the stand-in of Mooncake's
+# transfer engine. Included by the main Makefile.
 NODE_B := $(B)/node
 NODE_PY ?= /usr/bin/python3
 NODE_EXT := $(shell $(NODE_PY) -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))' 2>/dev/null)
@@ -14,7 +15,7 @@ node: $(NODE_B)/libnixl.so $(NODE_B)/_nixl_standin$(NODE_EXT)
 $(NODE_B)/%.o: tests/node/%.cc $(NODE_HDRS)
 	$(call say,CXX,$<)
 	@mkdir -p $(@D)
-	$(Q)$(NODE_CXX) $(NODE_CXXFLAGS) $(if $(filter binding,$*),-I$(NODE_PYINC)) -c $< -o $@
+	$(Q)$(NODE_CXX) $(NODE_CXXFLAGS) $(if $(filter binding mooncake_py,$*),-I$(NODE_PYINC)) -c $< -o $@
 
 # Stripped, as the library of a release is: only .dynsym is left for a prober.
 $(NODE_B)/libnixl.so: $(NODE_B)/agent.o $(NODE_B)/engine.o $(NODE_B)/hooks.o
@@ -24,3 +25,22 @@ $(NODE_B)/libnixl.so: $(NODE_B)/agent.o $(NODE_B)/engine.o $(NODE_B)/hooks.o
 $(NODE_B)/_nixl_standin$(NODE_EXT): $(NODE_B)/binding.o $(NODE_B)/libnixl.so
 	$(call say,LD,$@)
 	$(Q)$(NODE_CXX) -shared -s -pthread $< -L$(NODE_B) -lnixl -Wl,-rpath,'$$ORIGIN' -o $@
+
+# Mooncake: the engine within its Python module, as in the wheel, in today's layouts and, in old/, in
+# those of the releases before 0.3.9; and a library with the C names.
+MOONCAKE := mooncake mooncake_engine mooncake_hooks
+MOONCAKE_SO := $(NODE_B)/mooncake/engine.so $(NODE_B)/old/mooncake/engine.so $(NODE_B)/libtransfer_engine.so
+node: $(MOONCAKE_SO)
+
+$(NODE_B)/old/%.o: tests/node/%.cc $(NODE_HDRS)
+	$(call say,CXX,$<)
+	@mkdir -p $(@D)
+	$(Q)$(NODE_CXX) $(NODE_CXXFLAGS) -DMOONCAKE_OLD $(if $(filter mooncake_py,$*),-I$(NODE_PYINC)) -c $< -o $@
+
+$(NODE_B)/mooncake/engine.so: $(MOONCAKE:%=$(NODE_B)/%.o) $(NODE_B)/mooncake_py.o $(NODE_B)/engine.o
+$(NODE_B)/old/mooncake/engine.so: $(MOONCAKE:%=$(NODE_B)/old/%.o) $(NODE_B)/old/mooncake_py.o $(NODE_B)/engine.o
+$(NODE_B)/libtransfer_engine.so: $(MOONCAKE:%=$(NODE_B)/%.o) $(NODE_B)/mooncake_c.o $(NODE_B)/engine.o
+$(MOONCAKE_SO): tests/node/mooncake.map
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(NODE_CXX) -shared -s -pthread -Wl,--version-script=tests/node/mooncake.map $(filter %.o,$^) -o $@

@@ -30,7 +30,8 @@ def post_twice(run, announces):
     all_done([first])
     decode.done(room)
     run.node.wait_pinned(room)
-    run.node.abort_request(f"b-{room}")
+    if run.node.transport == "nixl":  # a sender of Mooncake remembers the abort and ends
+        run.node.abort_request(f"b-{room}")
     return Expect(pinned=[(room, 2)], ended={(room, 1): "done"})
 
 
@@ -61,7 +62,7 @@ def decode_continued(run):
     """decode-stopped, and after the phase "stalled" decode goes on (SIGCONT): all recover."""
     stalled, victim, fine = stop_decode(run)
     run.phase("stalled")
-    slow, healthy = run.node.decodes[-2:]
+    slow, healthy = run.node.decodes[-3:-1]
     slow.cont()
     slow.do("rate", bytes=0)
     slow.done(stalled)
@@ -70,7 +71,8 @@ def decode_continued(run):
 
 
 def stop_decode(run):
-    slow, healthy = run.decode(rate=400_000), run.decode()
+    slow, healthy = run.decode(rate=400_000, worker=0), run.decode(worker=0)
+    other = run.decode(worker=1)
     stalled, victim, fine = run.room(0), run.room(0), run.room(1)
     run.send(slow, stalled, 192, forward_ms=20)
     run.writing(stalled)
@@ -78,8 +80,8 @@ def stop_decode(run):
     run.say("stopped", pid=slow.pid)
     run.listed(stalled, "inflight")
     run.send(healthy, victim)
-    all_done([run.send(healthy, fine)])
-    healthy.done(fine)
+    all_done([run.send(other, fine)])
+    other.done(fine)
     run.node.wait_pinned(stalled, victim)
     return stalled, victim, fine
 
@@ -88,7 +90,7 @@ def stop_decode(run):
 def culprit_ended(run):
     """decode-stopped, and the client aborts the stalled room: it is released, its write stays, and
     the room behind it waits for a room that no longer exists."""
-    slow, healthy = run.decode(rate=400_000), run.decode()
+    slow, healthy = run.decode(rate=400_000, worker=0), run.decode(worker=0)
     culprit, victim = run.room(0), run.room(0)
     run.send(slow, culprit, 64, rid=f"c-{culprit}")
     run.writing(culprit)
@@ -160,11 +162,12 @@ def transfer_error_held(run):
 @scenario("worker-died")
 def worker_died(run):
     """A hook ends one transfer worker: its rooms are never sent, those of the others are."""
-    decode, room, fine = run.decode(), run.room(0), run.room(1)
+    decode, other = run.decode(worker=0), run.decode(worker=1)
+    room, fine = run.room(0), run.room(1)
     run.node.hook(kill_worker=0)
     run.node.wait(lambda s: not s["workers"][0]["alive"], "the worker dead")
     run.send(decode, room)
-    all_done([run.send(decode, fine)])
+    all_done([run.send(other, fine)])
     run.node.wait_pinned(room)
     return Expect(pinned=[(room, 1)], ended={(fine, 1): "done"})
 

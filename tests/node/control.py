@@ -57,12 +57,19 @@ class ControlThread(threading.Thread):
             manager._aux_held.update(int(room) for room in value)
         elif name == "kill_worker":  # what is no chunk ends the thread, outside its try
             manager.transfer_queues[value].put(None)
+        elif name == "peers":  # mooncake: [sessions, pid] of a decode
+            manager.peer_pids.update(dict.fromkeys(value[0], value[1]))
+        elif name == "fail":  # mooncake: rooms whose writes fail
+            manager.fails.update(int(room) for room in value)
+        elif name == "block":  # mooncake: rooms whose next submission does not return
+            manager.blocks.update(int(room) for room in value)
+        elif name == "unblock":
+            manager.hooks().test_unblock()
         elif name == "error":  # [notification prefix, status]: see nixl_test_error
             import _nixl_standin
             _nixl_standin.test_error(value[0], value[1])
         elif name == "throw":
-            import _nixl_standin
-            _nixl_standin.test_throw(value)
+            manager.hooks().test_throw(value)
         elif name == "fork":  # this process forks a second scheduler of the given rank
             self.scheduler.calls.append(lambda: self.fork_another(value))
         else:

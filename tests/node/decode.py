@@ -69,29 +69,40 @@ class Rank:
     """One decode rank: an agent with memory of its own and a socket to the prefill rank."""
 
     def __init__(self, number, size, args, geometry, ctx):
-        import _nixl_standin
-
         self.geometry = geometry
         self.memory = mmap.mmap(-1, geometry.size())
         self.base = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        self.agent = _nixl_standin.Agent(str(uuid.uuid4()))
+        self.agent = self.new_agent(args)
         self.agent.register_memory(self.base, geometry.size())
         self.agent.set_rate(args.rate)
         self.rooms = {}
         self.free_pages = list(range(geometry.num_pages))
         self.free_aux = list(range(geometry.aux_slots))
-        self.local_port = args.local_port + number
+        self.local_port = self.bind(args, number, ctx)
         self.socket = ctx.socket(zmq.PUSH)
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.connect(f"tcp://127.0.0.1:{args.rank_port}")
-        self.socket.send_multipart(KVArgsRegisterInfo(
+        self.socket.send_multipart(self.registration(size, number))
+
+    def new_agent(self, args):
+        import _nixl_standin
+
+        return _nixl_standin.Agent(str(uuid.uuid4()))
+
+    def bind(self, args, number, ctx):
+        """The port that prefill is told; nothing comes there over NIXL."""
+        return args.local_port + number
+
+    def registration(self, size, number):
+        geometry = self.geometry
+        return KVArgsRegisterInfo(
             room="None", endpoint="127.0.0.1", dst_port=self.local_port,
             agent_name=self.agent.name, agent_metadata=self.agent.get_agent_metadata(),
             dst_kv_ptrs=[self.base + at for at in geometry.kv_offsets()],
             dst_aux_ptrs=[self.base + geometry.aux_offset()],
             dst_state_data_ptrs=[[self.base + geometry.state_offset()]], gpu_id=0,
             decode_tp_size=size, decode_tp_rank=number, dst_kv_item_len=geometry.item_len,
-            dst_num_slots=geometry.num_pages).to_zmq())
+            dst_num_slots=geometry.num_pages).to_zmq()
 
     def announce(self, room, tokens, prefix, required, state):
         self.forget(room)
@@ -105,11 +116,14 @@ class Rank:
         self.send_metadata(room, pages, aux, required, [[aux]] if state else [], prefix)
 
     def send_metadata(self, room, pages, aux, required, state=(), prefix=0):
-        self.socket.send_multipart(TransferInfo(
+        self.socket.send_multipart(self.metadata(room, pages, aux, required, state, prefix))
+
+    def metadata(self, room, pages, aux, required, state, prefix):
+        return TransferInfo(
             room=room, endpoint="127.0.0.1", dst_port=self.local_port,
             agent_name=self.agent.name, dst_kv_indices=array.array("i", pages),
             dst_aux_index=aux, required_dst_info_num=required,
-            dst_state_indices=list(state), decode_prefix_len=prefix).to_zmq())
+            dst_state_indices=list(state), decode_prefix_len=prefix).to_zmq()
 
     def abort(self, room):
         self.socket.send_multipart([b"ABORT", b"%d" % room, b"127.0.0.1",
@@ -147,8 +161,11 @@ class Decode:
     def __init__(self, args):
         geometry = Geometry(num_pages=args.num_pages, item_len=args.item_len)
         self.ctx = zmq.Context()
-        self.ranks = [Rank(args.first_rank + i, args.first_rank + args.ranks, args, geometry,
-                           self.ctx) for i in range(args.ranks)]
+        cls = Rank
+        if args.transport == "mooncake":
+            from mooncake_decode import MooncakeRank as cls
+        self.ranks = [cls(args.first_rank + i, args.first_rank + args.ranks, args, geometry,
+                          self.ctx) for i in range(args.ranks)]
         self.left = {}  # room -> ranks of ours that are not done
         self.commands = collections.deque()
         self.ended = False
@@ -223,6 +240,9 @@ def parse_args():
     parser.add_argument("--num-pages", type=int, default=1024)
     parser.add_argument("--item-len", type=int, default=16384)
     parser.add_argument("--build", default=node_build())
+    parser.add_argument("--transport", default="nixl", choices=("nixl", "mooncake"))
+    parser.add_argument("--workers", type=int, default=4, help="of the prefill")
+    parser.add_argument("--on-worker", type=int, default=-1, help="mooncake: whose sessions go to this worker")
     parser.add_argument("--scheduler", action="store_true", help="with the real one's loop and queues")
     parser.add_argument("--waiting-timeout", type=float, default=300.0, help="of a scheduler")
     parser.add_argument("--idle-sleep", type=float, default=0.001, help="of a scheduler's loop")

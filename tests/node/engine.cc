@@ -473,3 +473,20 @@ void Engine::poll_set(std::vector<struct pollfd> &fds, int &timeout_ms) const
 	if (starved && (timeout_ms < 0 || timeout_ms > 2))
 		timeout_ms = 2;
 }
+
+void Engine::progress(int timeout_ms)
+{
+	std::vector<struct pollfd> fds;
+
+	{
+		std::lock_guard<std::mutex> hold(lock);
+
+		step();
+		poll_set(fds, timeout_ms);
+	}
+	if (poll(fds.data(), fds.size(), timeout_ms) <= 0 && !timeout_ms)
+		return;
+	std::lock_guard<std::mutex> hold(lock);
+
+	step();
+}

@@ -70,7 +70,10 @@ class Engine
 	explicit Engine(const std::string &agent);
 	~Engine();
 
-	std::mutex lock; /* taken by nixlAgent around every call below */
+	/* step() with the lock, and once more when there is something to do or the time is up */
+	void progress(int timeout_ms);
+
+	std::mutex lock; /* taken by the caller around every call below */
 
 	void allow(uintptr_t addr, size_t len);
 	bool in_allowed(uintptr_t addr, size_t len) const;
@@ -83,8 +86,6 @@ class Engine
 	void drain(nixl_notifs_t &to);
 	void set_rate(uint64_t bytes_per_s);
 	std::vector<nixlOpView> ops() const;
-	/* For poll(2): descriptors and events; the timeout is cut where the rate limit asks. */
-	void poll_set(std::vector<struct pollfd> &fds, int &timeout_ms) const;
 
       private:
 	std::string name;
@@ -110,6 +111,8 @@ class Engine
 	void frame_body(Conn &c);
 	void frame_done(Conn &c);
 	void refill();
+	/* For poll(2): descriptors and events; the timeout is cut where the rate limit asks. */
+	void poll_set(std::vector<struct pollfd> &fds, int &timeout_ms) const;
 };
 
 #endif

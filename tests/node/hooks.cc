@@ -1,36 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hooks.h"
 
-#include <atomic>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <mutex>
-#include <stdexcept>
+
+#include "throwing.h"
 
 namespace
 {
 const char *const names[HOOK_MAX] = {"makeXferReq",   "createXferReq",  "postXferReq",
 				     "getXferStatus", "releaseXferReq", "getNotifs",
 				     "genNotif"};
-std::atomic<int> throwing{-1};
+Throwing throwing("nixl", names, "NIXL_TEST_THROW");
 std::atomic<bool> have_errors{false};
 std::mutex errors_lock;
 std::map<std::string, int> errors;
-
-[[gnu::constructor]] void from_environment()
-{
-	const char *env = getenv("NIXL_TEST_THROW");
-
-	if (env)
-		nixl_test_throw(env);
-}
 } // namespace
 
 void test_point(Hook h)
 {
-	if (throwing.load(std::memory_order_relaxed) == h)
-		throw std::runtime_error(std::string("nixl test hook: ") + names[h]);
+	throwing.point(h);
 }
 
 nixl_status_t test_status(const std::string &notif, nixl_status_t s)
@@ -47,17 +36,7 @@ nixl_status_t test_status(const std::string &notif, nixl_status_t s)
 
 int nixl_test_throw(const char *function)
 {
-	if (!function || !*function) {
-		throwing = -1;
-		return 0;
-	}
-	for (int i = 0; i < HOOK_MAX; i++) {
-		if (!strcmp(function, names[i])) {
-			throwing = i;
-			return 0;
-		}
-	}
-	return -1;
+	return throwing.arm(function);
 }
 
 void nixl_test_error(const char *prefix, int status)

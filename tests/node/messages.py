@@ -45,4 +45,9 @@ class ServerArgs:
     hybrid: bool = False  # the model has state to send besides KV
     num_pages: int = 1024
     item_len: int = 16384
-    build: str = ""  # folder of libnixl.so and its binding
+    transport: str = "nixl"  # or mooncake
+    old_engine: bool = False  # mooncake: the layouts of releases before 0.3.9, one call a block
+    layer_threads: bool = False  # mooncake: the layers of a chunk on threads of their own
+    aux_by_zmq: bool = False  # mooncake: the auxiliary data in a message
+    transfer_timeout: int = 3600  # mooncake: seconds after which its calls give up; 30 in reality
+    build: str = ""  # folder of the libraries and their bindings

@@ -107,7 +107,8 @@ class Decode(Child):
             "--ranks", str(ranks), "--first-rank", str(first_rank), "--rate", str(rate),
             "--num-pages", str(node.options.get("num_pages", 1024)),
             "--item-len", str(node.options.get("item_len", 16384)),
-            "--build", node.build, *more], log)
+            "--build", node.build, "--transport", node.transport,
+            "--workers", str(node.options.get("workers", 4)), *more], log)
         self.events = collections.deque()
         self.agents = self.expect("ready")["agents"]
 
@@ -204,6 +205,7 @@ class Node:
     def __init__(self, build=None, log=None, seed=None, **options):
         self.build = os.path.abspath(build or node_build())
         self.options = dict(options, build=self.build)
+        self.transport = options.get("transport", "nixl")
         self.log = log if log is not None else node_log()
         self.random = random.Random(seed)
         self.prefill = None
@@ -320,14 +322,17 @@ class Node:
         self.posts.append(post)
         return post
 
-    def decode(self, ranks=1, first_rank=0, rate=0, rank=0, more=()):
+    def decode(self, ranks=1, first_rank=0, rate=0, rank=0, more=(), worker=-1):
         """Start a decode process and wait until prefill knows its ranks. more: arguments of decode.py, such as
-        --scheduler."""
+        --scheduler. worker: over Mooncake, which worker sends to it (over NIXL the room decides)."""
+        more = (*more, "--on-worker", str(worker))
         port = self.http("GET", f"/route?rank={rank}")["rank_port"]
         decode = Decode(self, self.log, ranks, first_rank, rate, port, more)
         self.decodes.append(decode)
         wait_until(lambda: set(decode.agents) <= set(self.state(rank)["decodes"]),
                    "registration of the decode")
+        if self.transport == "mooncake":  # its sessions do not say which process they are
+            self.hook(rank, peers=[decode.agents, decode.pid])
         return decode
 
     # ---- the truth -----------------------------------------------------------------------------

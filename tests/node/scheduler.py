@@ -15,14 +15,22 @@ import time
 import zmq
 
 from kv import FAKE_BOOTSTRAP_HOST, PAGE_HEAD, Geometry, KVPoll
-from manager import NixlKVManager
 from messages import AbortReq, Reply, ServerArgs
 from proc import die_with_parent, precise_sleep
-from sender import FakeKVSender, NixlKVSender
+from sender import FakeKVSender, MooncakeKVSender, NixlKVSender
 from truth import Ledger
 
 logger = logging.getLogger("node")
 MAX_BATCH = 64
+
+
+def transport(name):
+    """(manager, sender) of a transport."""
+    if name == "mooncake":
+        from mooncake_manager import MooncakeKVManager
+        return MooncakeKVManager, MooncakeKVSender
+    from nixl_manager import NixlKVManager
+    return NixlKVManager, NixlKVSender
 
 
 class Req:
@@ -88,15 +96,16 @@ class ScheduleBatch:
 
 
 class PrefillBootstrapQueue:
-    def __init__(self, scheduler, kv_manager):
+    def __init__(self, scheduler, kv_manager, kv_sender):
         self.queue = []
+        self.kv_sender = kv_sender
         self.scheduler = scheduler
         self.kv_manager = kv_manager
         self.tp_rank = 0
         self.pp_rank = 0
 
     def add(self, req):
-        cls = FakeKVSender if req.bootstrap_host == FAKE_BOOTSTRAP_HOST else NixlKVSender
+        cls = FakeKVSender if req.bootstrap_host == FAKE_BOOTSTRAP_HOST else self.kv_sender
         req.disagg_kv_sender = cls(
             mgr=self.kv_manager, bootstrap_addr=f"{req.bootstrap_host}:{req.bootstrap_port}",
             bootstrap_room=req.bootstrap_room, dest_tp_ranks=[self.tp_rank], pp_rank=self.pp_rank)
@@ -166,8 +175,9 @@ class Scheduler:
         self.recv_from_tokenizer.bind(self.input_address)
         self.send_to_tokenizer = self._zmq_ctx.socket(zmq.PUSH)
         self.send_to_tokenizer.connect(front_address)
+        manager, sender = transport(args.transport)
         self.disagg_prefill_bootstrap_queue = PrefillBootstrapQueue(
-            self, NixlKVManager(args, self.geometry))
+            self, manager(args, self.geometry), sender)
 
     # ---- the two event loops -------------------------------------------------------------------
     def event_loop_normal_disagg_prefill(self):

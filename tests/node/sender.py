@@ -5,7 +5,7 @@ import time
 from kv import KVPoll, KVTransferError
 
 
-class NixlKVSender:
+class CommonKVSender:
     def __init__(self, mgr, bootstrap_addr, bootstrap_room, dest_tp_ranks, pp_rank):
         self.kv_mgr = mgr
         self.bootstrap_room = bootstrap_room
@@ -80,6 +80,22 @@ class NixlKVSender:
         if exc is not None:
             raise exc
         raise KVTransferError(self.bootstrap_room, reason or "failed on another rank")
+
+
+class NixlKVSender(CommonKVSender):
+    pass
+
+
+class MooncakeKVSender(CommonKVSender):
+    """It keeps its end: later polls do not ask the table."""
+
+    def poll(self):
+        if self.conclude_state is None:
+            status = super().poll()
+            if status in (KVPoll.Success, KVPoll.Failed):
+                self.conclude_state = status
+            return status
+        return self.conclude_state
 
 
 class FakeKVSender:

@@ -8,9 +8,8 @@ are in why_pinned(). `delayed` are the bootstrap waits, which the server's own t
 import time
 
 from kv import KVPoll
-from manager import peer_pid
 from proc import stopped
-from sender import NixlKVSender
+from sender import FakeKVSender
 
 SETTLE_S = 0.03  # two looks this far apart must agree: a look is not atomic
 
@@ -63,23 +62,27 @@ class Look:
             return "worker-dead"
         if self.current[i] is None:
             return None
+        if self.manager.worker_now[i].blocked:
+            return "call-blocked"
         for name in self.manager.worker_now[i].peers:
-            info = self.manager.decode_kv_args_table.get(name)
-            if info and stopped(peer_pid(info)):
+            if name in self.manager.decode_kv_args_table and stopped(self.manager.peer_pid(name)):
                 return "peer-stopped"
         return None
 
     def pending(self, room):
         """The worker that has chunks of the room, and whether one of them is under way."""
-        i = room % len(self.queued)
-        if self.current[i] is not None and self.current[i].room == room:
-            return i, True
-        return (i, False) if any(chunk.room == room for chunk in self.queued[i]) else (None, False)
+        for i, chunk in enumerate(self.current):
+            if chunk is not None and chunk.room == room:
+                return i, True
+        for i, queue in enumerate(self.queued):
+            if any(chunk.room == room for chunk in queue):
+                return i, False
+        return None, False
 
     def why_pinned(self, req, poll):
         if poll in (KVPoll.Failed, KVPoll.Success):
             return None  # the main loop ends it in its next round
-        if not isinstance(req.disagg_kv_sender, NixlKVSender):
+        if isinstance(req.disagg_kv_sender, FakeKVSender):
             return "never-sent"
         room = req.bootstrap_room
         worker, under_way = self.pending(room)
@@ -87,7 +90,7 @@ class Look:
             stuck = self.worker_stuck(worker)
             if not stuck:
                 return None
-            if stuck == "peer-stopped":
+            if stuck in ("peer-stopped", "call-blocked"):
                 return "transfer-stalled" if under_way else "queued-behind"
             return stuck
         status = self.manager.request_status.get(room)
@@ -149,10 +152,6 @@ def listed(reqs, manager):
 
 
 def workers(manager):
-    ops = {}
-    for peer, notif, size, sent, status in manager.agent.ops() if manager.agent else []:
-        ops.setdefault(notif.partition("_")[0], []).append(
-            {"peer": peer, "notif": notif, "bytes": size, "sent": sent, "status": status})
     out = []
     for i, now in enumerate(manager.worker_now):
         chunk = now.chunk
@@ -161,7 +160,7 @@ def workers(manager):
             "room": str(chunk.room) if chunk else None, "chunk": chunk.chunk_id if chunk else None,
             "last": chunk.is_last_chunk if chunk else None,
             "since_ns": now.since_ns if chunk else None, "polls": now.polls if chunk else None,
-            "ops": ops.get(str(chunk.room), []) if chunk else []})
+            "ops": manager.pending_ops(chunk.room, now.peers) if chunk else []})
     return out
 
 
@@ -189,8 +188,7 @@ def snapshot(scheduler):
         "bootstrap_thread": {"tid": manager.bootstrap_tid,
                              "alive": manager.bootstrap_thread.is_alive()},
         "counters": dict(manager.counters),
-        "decodes": {name: peer_pid(info)
-                    for name, info in list(manager.decode_kv_args_table.items())},
+        "decodes": {name: manager.peer_pid(name) for name in list(manager.decode_kv_args_table)},
         "lives": [dict(life) for life in list(scheduler.ledger.lives)],
         "pinned": pinned(scheduler), "delayed": delayed(scheduler),
     }

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every binding here needs: calls without the GIL, lists of numbers, types. */
+#ifndef NODE_PYCALL_H
+#define NODE_PYCALL_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace
+{
+/* Runs f without the GIL. False, with a Python error set, when f threw. */
+template <class F> bool unlocked(F f)
+{
+	std::string what;
+	bool threw = false;
+
+	Py_BEGIN_ALLOW_THREADS
+	try {
+		f();
+	} catch (const std::exception &e) {
+		what = e.what();
+		threw = true;
+	}
+	Py_END_ALLOW_THREADS if (threw) PyErr_SetString(PyExc_RuntimeError, what.c_str());
+	return !threw;
+}
+
+/* False, with a Python error set, when it is no sequence of int. */
+template <class T> bool ints_from(PyObject *list, std::vector<T> &to)
+{
+	PyObject *fast = PySequence_Fast(list, "numbers: a sequence of int");
+
+	if (!fast)
+		return false;
+	for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast); i++) {
+		long long v = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(fast, i));
+
+		if (v == -1 && PyErr_Occurred()) {
+			Py_DECREF(fast);
+			return false;
+		}
+		to.push_back(static_cast<T>(v));
+	}
+	Py_DECREF(fast);
+	return true;
+}
+
+[[maybe_unused]] bool type_ready(PyTypeObject &t, const char *name, size_t size, destructor dealloc)
+{
+	t.tp_name = name;
+	t.tp_basicsize = static_cast<Py_ssize_t>(size);
+	t.tp_dealloc = dealloc;
+	t.tp_flags = Py_TPFLAGS_DEFAULT;
+	return PyType_Ready(&t) == 0;
+}
+} // namespace
+
+#endif
