@@ -148,6 +148,8 @@ int read_arg_ref(const struct reader *r, const struct ynode *n, const char *what
 		 const struct profile_probe *p, bool composite, uint8_t *out);
 int arg_by_name(const struct profile_probe *p, const char *name); /* -1: none */
 const char *pattern_shape_name(enum pat_shape shape);
+size_t pattern_element(enum pat_shape shape); /* bytes of an array's element; 0: no array */
+bool pattern_ip_char(unsigned char c);
 bool pattern_is_array(const struct pat_part *part);
 /* A length or an array: it is a frame of messages, not a text. */
 bool pattern_is_whole(const struct pattern *p);

@@ -32,16 +32,21 @@ int read_scalar(const struct reader *r, const struct ynode *n, const char *what,
 int read_condition(const struct reader *r, const struct ynode *n, const char *what,
 		   const struct fetch_where *where, struct sp_fetch *f)
 {
-	static const char *const keys[] = {"fetch", "mask", NULL};
+	static const char *const keys[] = {"fetch", "mask", "zero", NULL};
 	const struct ynode *mask = NULL;
 	struct ynode *fetch;
 	uint64_t bits = 0;
+	bool is_zero = false;
 	int rc = 0;
 
 	if (n->kind == YNODE_MAP) {
+		const struct ynode *zero = ynode_get(n, "zero");
+
 		rc = read_keys(r, n, what, keys);
 		if (!rc)
 			rc = need_key(r, n, what, "fetch", &fetch);
+		if (!rc && zero)
+			rc = read_bool(r, zero, "zero", &is_zero);
 		mask = ynode_get(n, "mask");
 		n = rc ? n : fetch;
 	}
@@ -51,7 +56,7 @@ int read_condition(const struct reader *r, const struct ynode *n, const char *wh
 		rc = read_u64(r, mask, "mask", UINT16_MAX, &bits);
 	if (!rc && mask && !bits)
 		rc = bad_at(r, mask->mark, "mask must have a bit set");
-	f->flags |= SP_F_COND;
+	f->flags |= is_zero ? SP_F_COND | SP_F_ZERO : SP_F_COND;
 	f->max = (uint16_t)bits;
 	return rc;
 }

@@ -72,6 +72,8 @@ void fetch_print(const struct sp_fetch *f, char *buf, size_t len)
 		put(&t, " as %s", type_name(f->type, false));
 	if (f->flags & SP_F_COND && f->max)
 		put(&t, ", bits %#x", f->max);
+	if (f->flags & SP_F_ZERO)
+		put(&t, ", is 0");
 }
 
 /* Literal braces are doubled, as they were written. */
