@@ -44,13 +44,33 @@ static void thread_at(struct sp_event *ev)
 		ev->room[0] = '\0';
 }
 
+static void call_event(struct sp_event *ev)
+{
+	static const char *const kinds[] = {"inside", "inside", "inside", "left",
+					    "tally",  "count",  "copy"};
+
+	random_text(ev->kind, sizeof(ev->kind), kinds, 7);
+	if (rnd(2))
+		ev->room[0] = '\0';
+	ev->probe = (int16_t)rnd(2);
+	snprintf(ev->note, sizeof(ev->note), "%s", rnd(4) ? "" : "not verified");
+	snprintf(ev->object, sizeof(ev->object), "queue pair %u", rnd(3));
+	if (!strcmp(ev->kind, "inside"))
+		ev->code = (int64_t)(ev->ns - rnd(4000) * 10000000ull);
+	else if (!strcmp(ev->kind, "tally"))
+		ev->op = ev->ns - rnd(4000) * 10000000ull;
+}
+
 static void random_view_stream(struct sp_event *ev, uint64_t ns)
 {
 	uint32_t what = rnd(10);
 
 	random_event(ev, ns);
-	if (what < 5)
+	if (what < 5) {
+		if (ev->role == ROLE_CALL)
+			call_event(ev);
 		return;
+	}
 	snprintf(ev->room, sizeof(ev->room), "%u", 60 + rnd(20));
 	if (what < 7)
 		held_event(ev);
