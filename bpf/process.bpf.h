@@ -52,8 +52,11 @@ int on_exec(struct bpf_raw_tracepoint_args *ctx)
 	__u64 pid_tgid = sp_pid_tgid();
 	__u32 pid = pid_tgid >> 32;
 
-	if (bpf_map_lookup_elem(&sp_targets, &pid))
-		sp_process_emit(SP_REC_EXEC, pid_tgid, 0, 0);
+	if (!bpf_map_lookup_elem(&sp_targets, &pid))
+		return 0;
+	if (sp_have_scopes)
+		bpf_map_delete_elem(&sp_scopes, &pid_tgid);
+	sp_process_emit(SP_REC_EXEC, pid_tgid, 0, 0);
 	return 0;
 }
 

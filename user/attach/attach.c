@@ -239,7 +239,7 @@ static int add_watched(struct attach *a, pid_t pid, struct watched **out, struct
 static void remove_watched(struct attach *a, struct watched *w)
 {
 	bpfload_target(&a->bpf, (uint32_t)w->id.pid, false);
-	bpfload_forget_process(&a->bpf, (uint32_t)w->id.pid);
+	bpfload_forget_process(&a->bpf, (uint32_t)w->id.pid, true);
 	watched_drop_libs(w);
 	socks_removed(a, w);
 	for (int i = 0; i < a->nwatched; i++)
@@ -439,7 +439,7 @@ static void on_exec(struct attach *a, const struct sp_rec_hit *rec)
 		return;
 	watched_drop_libs(w);
 	sock_watch_exec(&w->sock);
-	bpfload_forget_process(&a->bpf, rec->h.pid);
+	bpfload_forget_process(&a->bpf, rec->h.pid, false);
 	w->borrowed = false;
 	w->born_ns = rec->h.ns;
 	w->due_ns = 0;

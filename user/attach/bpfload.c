@@ -331,7 +331,7 @@ int bpfload_tallies_fd(const struct bpfload *b)
 	return b->skel ? bpf_map__fd(b->skel->maps.sp_tallies) : -1;
 }
 
-void bpfload_forget_process(const struct bpfload *b, uint32_t pid)
+void bpfload_forget_process(const struct bpfload *b, uint32_t pid, bool ended)
 {
 	int fd = b->skel ? bpf_map__fd(b->skel->maps.sp_polls) : -1;
 	struct sp_poll_key key, next;
@@ -345,7 +345,7 @@ void bpfload_forget_process(const struct bpfload *b, uint32_t pid)
 			bpf_map_delete_elem(fd, &key);
 	}
 	if (b->skel)
-		calls_forget(b->skel, pid);
+		calls_forget(b->skel, pid, ended);
 }
 
 static bool among(uint32_t tid, const uint32_t *list, int n)

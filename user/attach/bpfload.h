@@ -46,9 +46,9 @@ int bpfload_sock_attach(struct bpfload *b, enum attach_sockets how);
 int bpfload_saved_fd(const struct bpfload *b);
 int bpfload_tallies_fd(const struct bpfload *b);
 
-/* Forget what is kept for a process (polls, calls, tallies), or for threads (their place in
- * messages). */
-void bpfload_forget_process(const struct bpfload *b, uint32_t pid);
+/* Forget what is kept for a process that has ended, or (ended false) has another program; or for
+ * threads (their place in messages). */
+void bpfload_forget_process(const struct bpfload *b, uint32_t pid, bool ended);
 void bpfload_forget_threads(const struct bpfload *b, const uint32_t *tid, int n);
 
 #endif

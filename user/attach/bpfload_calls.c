@@ -91,9 +91,12 @@ static void forget(int fd, bool (*is)(const void *key, uint32_t pid), uint32_t p
 	}
 }
 
-void calls_forget(const struct silentpin_bpf *skel, uint32_t pid)
+void calls_forget(const struct silentpin_bpf *skel, uint32_t pid, bool ended)
 {
+	forget(bpf_map__fd(skel->maps.sp_tallies), tally_is, pid);
+	/* A new program may have entered calls already. */
+	if (!ended)
+		return;
 	forget(bpf_map__fd(skel->maps.sp_saved), saved_is, pid);
 	forget(bpf_map__fd(skel->maps.sp_scopes), scopes_is, pid);
-	forget(bpf_map__fd(skel->maps.sp_tallies), tally_is, pid);
 }

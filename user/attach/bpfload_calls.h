@@ -13,8 +13,8 @@ int calls_configure(struct silentpin_bpf *skel, const struct profile *p,
 		    enum attach_backend backend);
 /* After it. */
 int calls_fill(const struct silentpin_bpf *skel, const struct profile *p);
-/* What is kept of the calls of a process that has ended, or has another program. */
-void calls_forget(const struct silentpin_bpf *skel, uint32_t pid);
+/* Forget what is kept of a process that has ended, or (ended false) has another program. */
+void calls_forget(const struct silentpin_bpf *skel, uint32_t pid, bool ended);
 /* The first alternative that produces an argument, SP_MAX_FETCH: none. */
 uint8_t calls_fetch_of(const struct sp_probe *p, uint8_t arg);
 
