@@ -310,14 +310,17 @@ static void add_tid(struct model_verdict *v, uint32_t tid)
 }
 
 static void threads(const struct model *m, const struct life *l, const struct choice *c,
-		    struct model_verdict *v)
+		    uint64_t now, struct model_verdict *v)
 {
 	const struct worker *w = seen_worker(m, l);
+	const struct inside *in = inside_of_life(m, l, now, INSIDE_MIN_NS);
 
 	if (!w)
 		w = l->worker;
 	if (w && !w->exited_ns)
 		add_tid(v, w->key.tid);
+	if (in)
+		add_tid(v, in->tid);
 	if (v->culprit.set && v->culprit.pid == l->proc->pid)
 		add_tid(v, v->culprit.tid);
 	switch (c->cause) {
@@ -390,7 +393,7 @@ void verdict_words(struct model *m, const struct life *l, const struct choice *c
 		culprit_rank(c, &v->culprit);
 	if (c->cause == CAUSE_QUEUED_BEHIND && v->culprit.set)
 		culprit_state(m, l, now, &v->culprit);
-	threads(m, l, c, v);
+	threads(m, l, c, now, v);
 	v->decisive_ns = decisive(l, c);
 	evidence_words(m, l, c, now, v);
 }
