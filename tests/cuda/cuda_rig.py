@@ -32,13 +32,15 @@ def probes_file(folder, profiles=os.path.join(HERE, "calls.yaml")):
 class App:
     """cuda_app.c: say("a", "cuMemcpyAsync 4096 1") -> ["0"]; tell() does not wait for the answer."""
 
+    program = ("cuda", "cuda_app")
+
     def __init__(self, build, prefix=()):
-        self.p = subprocess.Popen([*prefix, os.path.join(build, "cuda", "cuda_app")], stdin=subprocess.PIPE,
+        self.p = subprocess.Popen([*prefix, os.path.join(build, *self.program)], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, text=True)
         self.pid = self.p.pid
         self.lines = {}
         if self.p.stdout.readline() != "ready\n":
-            raise AssertionError("cuda_app did not start")
+            raise AssertionError(f"{self.program[-1]} did not start")
         threading.Thread(target=self._read, daemon=True).start()
 
     def _of(self, thread):
