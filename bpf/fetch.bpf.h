@@ -173,14 +173,16 @@ __noinline int sp_scalar(const struct sp_fetch *f, const struct sp_call *c, __u6
 	return 0;
 }
 
-/* A condition: false when it is zero or cannot be read. */
+/* A condition: false when it is zero (SP_F_ZERO: is not) or cannot be read. */
 static __always_inline bool sp_cond(const struct sp_fetch *f, const struct sp_call *c)
 {
 	__u64 v = 0;
 
 	if (sp_scalar(f, c, &v))
 		return false;
-	return f->max ? v & f->max : v;
+	if (f->max)
+		v &= f->max;
+	return f->flags & SP_F_ZERO ? !v : v;
 }
 
 /*

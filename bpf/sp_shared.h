@@ -67,11 +67,12 @@ enum sp_type {
  * interpreter reads sizeof(type) bytes at v + off. Without it, v itself is truncated to the type.
  * For composite types v + off is the address of the object.
  * A program with SP_F_COND produces no argument: when it is zero or cannot be read, the program
- * after it is skipped; with a mask (max, 0: none) only these bits of it count. Programs with the
- * same arg are alternatives: the first that can be read wins.
+ * after it is skipped; with a mask (max, 0: none) only these bits of it count; with SP_F_ZERO it holds
+ * when it is zero. Programs with the same arg are alternatives: the first that can be read wins.
  */
 #define SP_F_MEM  1
 #define SP_F_COND 2
+#define SP_F_ZERO 4
 struct sp_fetch {
 	struct sp_op op[SP_MAX_OPS];
 	__s32 off;
