@@ -277,7 +277,7 @@ static void documented(void **state)
 		at = end + 3;
 		n++;
 	}
-	assert_int_equal(n, 4);
+	assert_int_equal(n, 7);
 }
 
 static void fakes(void **state)
