@@ -28,145 +28,49 @@ static int clean(void **state)
 	return 0;
 }
 
-/* What each of them looks at is set below: in the text an element is the first argument. */
 static const char yaml[] = RIG_YAML
-	"      - {name: post, library: smoke, symbol: calls_post, on: ret, args: [\n"
-	"         {name: qp, fetch: \"+0($arg1)\", type: s32},\n"
-	"         {name: value, fetch: \"+0($arg2)\", type: s64},\n"
-	"         {name: rc, fetch: $retval, type: s32}], event: {role: call}}\n"
-	"      - {name: some, library: smoke, symbol: calls_post, on: return, args: [\n"
-	"         {name: value, fetch: \"+0($arg2)\", type: s64}], event: {role: call}}\n"
-	"      - {name: first, library: smoke, symbol: calls_post, on: entry, args: [\n"
-	"         {name: value, fetch: \"+0($arg2)\", type: s64}], event: {role: call}}\n"
-	"      - {name: two, library: smoke, symbol: calls_post, on: ret, args: [\n"
-	"         {name: value, fetch: \"+0($arg2)\", type: s64},\n"
-	"         {name: outer, fetch: \"+0($arg2)\", type: s64}], event: {role: call}}\n"
-	"      - {name: poll, library: smoke, symbol: calls_poll, on: ret, skip_negative: true,\n"
-	"         args: [\n"
-	"         {name: status, fetch: \"+0($arg3)\", type: s32},\n"
-	"         {name: qp, fetch: \"+4($arg3)\", type: s32}], event: {role: call}}\n"
-	"      - {name: batch, library: smoke, symbol: calls_batch, on: entry, args: [\n"
-	"         {name: value, fetch: \"+0($arg1)\", type: s64}], event: {role: call}}\n";
+	"      - name: post\n        library: smoke\n        symbol: calls_post\n        on: ret\n"
+	"        each: {list: $arg2, next: 8}\n"
+	"        args:\n"
+	"          - {name: qp, fetch: \"+0($arg1)\", type: s32}\n"
+	"          - {name: value, fetch: \"+0($each)\", type: s64}\n"
+	"          - {name: rc, fetch: $retval, type: s32}\n"
+	"        tally: {name: queue, key: qp, posts: true,\n"
+	"          if: {fetch: \"+16($each):s32\", mask: 1}}\n" RIG_CALL
+	"      - name: some\n        library: smoke\n        symbol: calls_post\n"
+	"        on: return\n"
+	"        each: {list: $arg2, next: 8}\n"
+	"        only: {fetch: \"+16($each):s32\", mask: 2}\n"
+	"        args: [{name: value, fetch: \"+0($each)\", type: s64}]\n" RIG_CALL
+	"      - name: first\n        library: smoke\n        symbol: calls_post\n"
+	"        on: entry\n"
+	"        each: {list: $arg2, next: 8}\n"
+	"        only: \"+16($each):s32\"\n        events: first\n"
+	"        args: [{name: value, fetch: \"+0($each)\", type: s64}]\n" RIG_CALL
+	"      - name: two\n        library: smoke\n        symbol: calls_post\n        on: ret\n"
+	"        each:\n"
+	"          - {list: $arg2, next: 8}\n"
+	"          - {array: \"+24($each)\", count: \"+20($each):s32\", stride: 16}\n"
+	"        args:\n"
+	"          - {name: value, fetch: \"+0($each)\", type: s64}\n"
+	"          - {name: outer, fetch: \"+0($outer)\", type: s64}\n" RIG_CALL
+	"      - name: poll\n        library: smoke\n        symbol: calls_poll\n        on: ret\n"
+	"        skip_negative: true\n"
+	"        each: {array: $arg3, count: \"$retval:s32\", stride: 8}\n"
+	"        only: \"+0($each):s32\"\n"
+	"        args:\n"
+	"          - {name: status, fetch: \"+0($each)\", type: s32}\n"
+	"          - {name: qp, fetch: \"+4($each)\", type: s32}\n"
+	"        tally: {name: queue, key: qp, completes: true}\n" RIG_CALL
+	"      - name: batch\n        library: smoke\n        symbol: calls_batch\n"
+	"        on: entry\n"
+	"        each: {array: \"+0($arg1)\", end: \"+8($arg1)\", number: \"+16($arg1)\"}\n"
+	"        args: [{name: value, fetch: \"+0($each)\", type: s64}]\n" RIG_CALL;
 #define PROBES 6
-
-/* The program of an expression; its arguments stand for the element, the outer one. */
-static struct sp_fetch fetch(const char *expr, const char *type)
-{
-	char why[128];
-	struct sp_fetch f;
-
-	if (fetch_compile(expr, type, 0, true, &f, why, sizeof(why)))
-		fail_msg("%s: %s", expr, why);
-	return f;
-}
-
-static void of_element(struct sp_fetch *f, uint8_t n)
-{
-	assert_int_equal(f->op[0].code, SP_OP_ARG);
-	f->op[0].code = SP_OP_EACH;
-	f->op[0].n = n;
-}
-
-static struct sp_fetch condition(const char *expr, uint16_t mask)
-{
-	struct sp_fetch f = fetch(expr, "s32");
-
-	of_element(&f, 0);
-	f.flags |= SP_F_COND;
-	f.max = mask;
-	return f;
-}
-
-static struct profile_probe *named(struct profile *p, const char *name)
-{
-	for (int i = 0; i < p->nprobes; i++)
-		if (!strcmp(p->probes[i].name, name))
-			return &p->probes[i];
-	fail_msg("no probe %s", name);
-	return NULL;
-}
-
-/* A list of calls_post's items. */
-static struct sp_each *items(struct profile *p, const char *name, int value)
-{
-	struct profile_probe *pp = named(p, name);
-	struct sp_each *e = &pp->each;
-
-	pp->prog.flags |= SP_P_EACH;
-	e->nlevels = 1;
-	e->level[0].kind = SP_EACH_LIST;
-	e->level[0].base = fetch("$arg2", "u64");
-	e->level[0].next = 8;
-	of_element(&pp->prog.fetch[value], 0);
-	return e;
-}
-
-static void two_levels(struct profile *p)
-{
-	struct sp_each *e = items(p, "two", 0);
-	struct sp_each_level *l = &e->level[1];
-
-	e->nlevels = 2;
-	l->kind = SP_EACH_COUNT;
-	l->base = fetch("+24($arg1)", "u64");
-	l->count = fetch("+20($arg1)", "s32");
-	l->stride = 16;
-	of_element(&l->base, 0);
-	of_element(&l->count, 0);
-	of_element(&named(p, "two")->prog.fetch[1], 1);
-}
-
-static void arrays(struct profile *p)
-{
-	struct profile_probe *poll = named(p, "poll"), *batch = named(p, "batch");
-	struct sp_each_level *l = &poll->each.level[0];
-
-	poll->prog.flags |= SP_P_EACH;
-	poll->each.nlevels = 1;
-	l->kind = SP_EACH_COUNT;
-	l->base = fetch("$arg3", "u64");
-	l->count = fetch("$retval", "s32");
-	l->stride = 8;
-	of_element(&poll->prog.fetch[0], 0);
-	of_element(&poll->prog.fetch[1], 0);
-	poll->each.has_only = 1;
-	poll->each.only = condition("+0($arg1)", 0);
-	poll->each.tally = SP_TALLY_DONE;
-	poll->each.tally_arg = 1;
-
-	l = &batch->each.level[0];
-	batch->prog.flags |= SP_P_EACH;
-	batch->each.nlevels = 1;
-	l->kind = SP_EACH_END;
-	l->base = fetch("+0($arg1)", "u64");
-	l->count = fetch("+8($arg1)", "u64");
-	l->number = fetch("+16($arg1)", "s64");
-	of_element(&batch->prog.fetch[0], 0);
-}
-
-static void edit(struct profile *p)
-{
-	struct sp_each *e = items(p, "post", 1);
-
-	e->tally = SP_TALLY_POST;
-	e->tally_arg = 0;
-	e->has_asks = 1;
-	e->asks = condition("+16($arg1)", 1);
-	e = items(p, "some", 0);
-	e->has_only = 1;
-	e->only = condition("+16($arg1)", 2);
-	e = items(p, "first", 0);
-	e->first = 1;
-	e->has_only = 1;
-	e->only = condition("+16($arg1)", 1);
-	two_levels(p);
-	arrays(p);
-}
 
 static void start(void)
 {
 	target_run(&target, NULL, libs);
-	rig.edit = edit;
 	rig_open(&rig, yaml);
 	rig_add(&rig, target.pid, PROBES);
 }

@@ -142,8 +142,6 @@ void rig_open(struct rig *r, const char *yaml)
 		sp_verbosity = SP_DEBUG;
 	if (profile_parse("smoke.yaml", yaml, strlen(yaml), &r->pf, &err))
 		fail_msg("%s", err.text);
-	if (r->edit)
-		r->edit(&r->pf->profiles[0]);
 	r->profile = &r->pf->profiles[0];
 	if (attach_open(r->profile, &o, on_notice, r, &r->attach, &err))
 		fail_msg("%s", err.text);

@@ -44,8 +44,7 @@ struct rig {
 	int nrec;
 	struct attach_notice notice[RIG_NOTICES];
 	int nnotice;
-	uint32_t ring_bytes;             /* set before rig_open; 0: 1 MiB */
-	void (*edit)(struct profile *p); /* the same; NULL: the profile is as its text says */
+	uint32_t ring_bytes; /* set before rig_open; 0: 1 MiB */
 };
 
 /* Folder of this program, where the targets and libraries are too. */
