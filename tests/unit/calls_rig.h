@@ -5,7 +5,7 @@
 
 #include "view_rig.h"
 
-enum { SYNC, COPY, RECV, GLOB, NPROBES };
+enum { SYNC, COPY, RECV, GLOB, POLL, NPROBES };
 
 static struct profile_probe rig_probes[NPROBES] = {
 	[SYNC] = {.name = (char *)"stream_sync", .symbol = (char *)"cuStreamSynchronize"},
@@ -13,6 +13,7 @@ static struct profile_probe rig_probes[NPROBES] = {
 	[RECV] = {.name = (char *)"recv", .symbol = (char *)"zmq_msg_recv", .waits = true},
 	[GLOB] = {.name = (char *)"MultiTransport::submitTransfer",
 		  .symbol = (char *)"_ZN8mooncake14MultiTransport14submitTransferE*"},
+	[POLL] = {.name = (char *)"ibv_poll_cq", .each = {.tally = SP_TALLY_DONE}},
 };
 
 /* nuprobes stays 0: nothing is concluded from what these probes do not show */

@@ -41,6 +41,53 @@ static void test_no_progress(void **state)
 	rig_free(r);
 }
 
+/* The number of calls alone. */
+static void test_counts(void **state)
+{
+	struct rig *r = calls_rig();
+	struct sp_event ev;
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	kv(r, 1, W1, 0xa0, "7001", 0, 1);
+	ev = call_event(r, 2, 0, SYNC, "count", "7001");
+	ev.count = 1000;
+	ev.bytes = 5;
+	ev.code = 2;
+	feed(r, &ev);
+	ev = call_event(r, 2, 0, COPY, "count", "");
+	ev.count = 77;
+	feed(r, &ev);
+	to(r, 40);
+	assert_true(has_evidence(nth(r, ALERT_STUCK, "7001", 0),
+				 "calls: 1000, 5 bytes, 2 failed; the last was "
+				 "cuStreamSynchronize at +2.0 s"));
+	rig_free(r);
+}
+
+/* Told of the next call of the same function, then of the end of the one before. */
+static void test_in_the_next(void **state)
+{
+	struct rig *r = calls_rig();
+	struct sp_event ev;
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	inside(r, 2, W1, SYNC, 0.5, "7001");
+	inside(r, 4, W1, SYNC, 3, "7001");
+	ev = call_event(r, 4, W1, SYNC, "left", "7001");
+	ev.code = (int64_t)S(r->base + 0.5);
+	feed(r, &ev);
+	/* a return that is older than that */
+	ev = call_event(r, 4, W1, SYNC, "sync", "7001");
+	ev.took_ns = S(2);
+	feed(r, &ev);
+	to(r, 301);
+	assert_true(has_evidence(nth(r, ALERT_STUCK, "7001", 0), "blocked in cuStreamSynchronize "
+								 "(stream 0x7f00) for 297.0 s"));
+	rig_free(r);
+}
+
 static void test_newest_life(void **state)
 {
 	struct rig *r = calls_rig();
@@ -95,7 +142,12 @@ static void test_work_handed_over(void **state)
 	tally(r, 2, "queue pair 17", 12, 0.5);
 	tally(r, 2, "queue pair 18", 3, 1);
 	tally(r, 3, "queue pair 18", 0, 0);
-	ev = call_event(r, 4, W1, COPY, "completion", "");
+	announce(r, 3, "7002", "A", 1);
+	ev = call_event(r, 3, W2, -1, "tally", "7002");
+	strcpy(ev.object, "queue pair 20");
+	ev.code = 5;
+	feed(r, &ev);
+	ev = call_event(r, 4, W1, POLL, "completion", "");
 	strcpy(ev.object, "queue pair 19");
 	ev.status = OPS_ERROR;
 	ev.code = 12;
@@ -106,7 +158,9 @@ static void test_work_handed_over(void **state)
 	/* at +31.0 s: none since +0.5 s */
 	assert_true(has_evidence(s, "queue pair 17: 12 posted and not completed, none for 30 s") ||
 		    has_evidence(s, "queue pair 17: 12 posted and not completed, none for 31 s"));
-	assert_false(has_evidence(s, "queue pair 18"));
+	assert_true(has_evidence(s, "for which room is not known"));
+	assert_false(has_evidence(s, "queue pair 18") || has_evidence(s, "queue pair 20"));
+	assert_false(has_evidence(s, "in this process failed"));
 	assert_true(has_evidence(s, "queue pair 19: 1 failed, the last at +4.0 s: completion: 12 "
 				    "retry exceeded"));
 	rig_free(r);
@@ -353,7 +407,7 @@ static void test_bounds(void **state)
 	model_stats(r->m, &st);
 	for (int i = 0; i < 5000; i++) {
 		inside(r, 1, 1000 + (uint32_t)i, SYNC, 0.5, "");
-		ev = call_event(r, 1, W1, COPY, "completion", "");
+		ev = call_event(r, 1, W1, POLL, "completion", "");
 		snprintf(ev.object, sizeof(ev.object), "queue pair %d", i);
 		ev.status = OPS_ERROR;
 		feed(r, &ev);
@@ -371,6 +425,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_opens_nothing),
 		cmocka_unit_test(test_no_progress),
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_in_the_next),
 		cmocka_unit_test(test_newest_life),
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_work_handed_over),

@@ -41,6 +41,14 @@ static struct proc_calls *calls_of(struct model *m, struct proc *p)
 	return p->calls;
 }
 
+/* Do its events tell of work that was handed over, and not of the call itself? */
+static bool completes(const struct model *m, int probe)
+{
+	const struct profile *p = m->cfg.profile;
+
+	return probe >= 0 && probe < p->nprobes && p->probes[probe].each.tally == SP_TALLY_DONE;
+}
+
 /* ---- calls that are over ------------------------------------------------------------------- */
 
 static void note(struct model *m, struct call_note *n, const struct sp_event *ev, bool failed)
@@ -96,16 +104,22 @@ static void inside_drop(struct model *m, struct proc_calls *c, struct inside **a
 	mem_free(m, in, sizeof(*in));
 }
 
-static bool left(struct model *m, struct proc *p, const struct sp_event *ev)
+/* What thread tid entered at enter_ns, or before, it has left. */
+static bool left(struct model *m, struct proc *p, const struct sp_event *ev, uint64_t enter_ns)
 {
 	struct inside **at = p->calls ? &p->calls->inside : NULL;
+	bool any = false;
 
-	while (at && *at && ((*at)->tid != ev->tid || (*at)->probe != ev->probe))
-		at = &(*at)->next;
-	if (!at || !*at)
-		return false;
-	inside_drop(m, p->calls, at);
-	return true;
+	while (at && *at) {
+		if ((*at)->tid != ev->tid || (*at)->probe != ev->probe ||
+		    (*at)->since_ns > enter_ns) {
+			at = &(*at)->next;
+			continue;
+		}
+		inside_drop(m, p->calls, at);
+		any = true;
+	}
+	return any;
 }
 
 static int entered(struct model *m, struct proc *p, const struct sp_event *ev, const struct life *l)
@@ -118,7 +132,7 @@ static int entered(struct model *m, struct proc *p, const struct sp_event *ev, c
 		return -ENOMEM;
 	if (r)
 		room_ref(m, r);
-	left(m, p, ev);
+	left(m, p, ev, m->now);
 	in = c->ninside < MAX_INSIDE ? mem_new(m, sizeof(*in)) : NULL;
 	if (!in) {
 		if (r)
@@ -180,44 +194,55 @@ static struct life *called_life(struct model *m, const struct sp_event *ev)
 	return l;
 }
 
-/* A call that has returned, or several of which only the number is known. */
+static struct calls *calls_for(struct model *m, struct proc *p, struct life *l)
+{
+	struct proc_calls *c = calls_of(m, p);
+
+	if (!l)
+		return c ? &c->sum : NULL;
+	if (!l->calls)
+		l->calls = mem_new(m, sizeof(*l->calls));
+	return c ? l->calls : NULL;
+}
+
+/* A call that has returned. */
 static int called(struct model *m, struct proc *p, const struct sp_event *ev, struct life *l,
 		  bool *changes)
 {
-	struct proc_calls *c = calls_of(m, p);
+	struct calls *sum = calls_for(m, p, l);
 	struct worked *w = NULL;
 
-	if (!c)
+	if (!sum)
 		return -ENOMEM;
-	*changes = left(m, p, ev) || ev->status == OPS_ERROR;
-	if (l && !l->calls)
-		l->calls = mem_new(m, sizeof(*l->calls));
-	if (l && !l->calls)
-		return -ENOMEM;
-	count(m, l ? l->calls : &c->sum, ev);
-	if (ev->object[0] && ev->status == OPS_ERROR)
-		w = worked_get(m, c, ev->object);
+	*changes = left(m, p, ev, m->now - (ev->took_ns < m->now ? ev->took_ns : 0)) ||
+		   ev->status == OPS_ERROR;
+	if (ev->object[0] && ev->status == OPS_ERROR && completes(m, ev->probe))
+		w = worked_get(m, p->calls, ev->object);
 	if (w) {
 		w->failed += ev->count ? ev->count : 1;
 		note(m, &w->fail, ev, true);
+		w->life_id = l ? l->id : 0;
+	} else {
+		count(m, sum, ev);
 	}
 	return 0;
 }
 
-static int counted(struct model *m, struct proc *p, const struct sp_event *ev)
+static int counted(struct model *m, struct proc *p, const struct sp_event *ev, struct life *l)
 {
-	struct proc_calls *c = calls_of(m, p);
+	struct calls *c = calls_for(m, p, l);
 
 	if (!c)
 		return -ENOMEM;
-	c->sum.n += ev->count ? ev->count : 1;
-	c->sum.bytes += ev->bytes;
+	c->n += ev->count ? ev->count : 1;
+	c->bytes += ev->bytes;
 	if (ev->code > 0)
-		c->sum.failed += (uint64_t)ev->code;
+		c->failed += (uint64_t)ev->code;
+	c->last = (struct call_note){.ns = m->now, .tid = ev->tid, .probe = ev->probe};
 	return 0;
 }
 
-static int tallied(struct model *m, struct proc *p, const struct sp_event *ev)
+static int tallied(struct model *m, struct proc *p, const struct sp_event *ev, const struct life *l)
 {
 	struct proc_calls *c = calls_of(m, p);
 	struct worked *w = c ? worked_get(m, c, ev->object) : NULL;
@@ -228,6 +253,7 @@ static int tallied(struct model *m, struct proc *p, const struct sp_event *ev)
 		return 0;
 	w->open = ev->code;
 	w->since_ns = ev->op && ev->op < m->now ? ev->op : m->now;
+	w->life_id = l ? l->id : 0;
 	return 0;
 }
 
@@ -249,11 +275,11 @@ int route_call(struct model *m, const struct sp_event *ev)
 	if (!strcmp(ev->kind, "inside"))
 		rc = entered(m, p, ev, l);
 	else if (!strcmp(ev->kind, "left"))
-		left(m, p, ev);
+		left(m, p, ev, ev->code > 0 ? (uint64_t)ev->code : m->now);
 	else if (!strcmp(ev->kind, "count"))
-		rc = counted(m, p, ev);
+		rc = counted(m, p, ev, l);
 	else if (!strcmp(ev->kind, "tally"))
-		rc = tallied(m, p, ev);
+		rc = tallied(m, p, ev, l);
 	else
 		rc = called(m, p, ev, l, &changes);
 	if (!changes)

@@ -44,6 +44,7 @@ struct worked {
 	char object[32];
 	int64_t open;      /* pieces of work that have not come back */
 	uint64_t since_ns; /* none has since then */
+	uint64_t life_id;  /* whose it is, 0: not known */
 	struct call_note fail;
 	uint64_t failed;
 };

@@ -120,8 +120,9 @@ static void say_work(struct scene *s, const struct worked *w)
 	char what[120];
 
 	if (w->open > 0 && w->since_ns + INSIDE_MIN_NS <= s->now)
-		say(s, false, "%s: %" PRId64 " posted and not completed, none for %.0f s",
-		    w->object, w->open, sec(s->now - w->since_ns));
+		say(s, false, "%s: %" PRId64 " posted and not completed, none for %.0f s%s",
+		    w->object, w->open, sec(s->now - w->since_ns),
+		    w->life_id ? "" : "; for which room is not known");
 	if (!w->failed || w->fail.ns < s->l->opened_ns)
 		return;
 	words_failure(s, &w->fail, what, sizeof(what));
@@ -131,6 +132,8 @@ static void say_work(struct scene *s, const struct worked *w)
 
 static bool is_news(const struct scene *s, const struct worked *w)
 {
+	if (w->life_id && w->life_id != s->l->id)
+		return false;
 	return (w->open > 0 && w->since_ns + INSIDE_MIN_NS <= s->now) ||
 	       (w->failed && w->fail.ns >= s->l->opened_ns);
 }
