@@ -424,6 +424,7 @@ static int finish(struct watch *w)
 	while (mono_ns() - end_ns < COLLECT_SLACK_NS)
 		collect_poll(w->collect, POLL_MS);
 	count_losses(w, end_ns);
+	collect_finish(w->collect, end_ns);
 	collect_release(w->collect, end_ns);
 	model_advance(w->model, end_ns);
 	model_answer(w->model, 0); /* what no look has answered any more */

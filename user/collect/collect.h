@@ -47,6 +47,9 @@ void collect_counters(struct collect *c, const uint64_t now[SP_C_MAX], uint64_t 
  * a second; what is new or over becomes events of role call, kind inside, left, tally. */
 void collect_inside(struct collect *c, const struct attach_inside *in, int n, uint64_t now_ns);
 void collect_tallies(struct collect *c, const struct attach_tally *t, int n, uint64_t now_ns);
+/* Nothing more will come: what waits for something goes on as it is, what was counted is told.
+ * Before the last collect_release. */
+void collect_finish(struct collect *c, uint64_t now_ns);
 /* Hand on every event up to horizon_ns. */
 void collect_release(struct collect *c, uint64_t horizon_ns);
 
@@ -55,7 +58,8 @@ struct collect_stats {
 	uint64_t unmatched;  /* hits whose text fitted no pattern */
 	uint64_t unreadable; /* hits without an argument that the event needs */
 	uint64_t broken;     /* multipart messages with frames missing */
-	uint64_t late;       /* events older than what had been released */
+	uint64_t late;       /* events older than what had been released, not those that waited */
+	uint64_t given_up;   /* calls whose room might have been known: waited too long */
 	uint64_t lost;       /* records lost in the kernel */
 	uint64_t conns, untrusted,
 		unreadable_conns;   /* connections seen; not decoded; encrypted or foreign */
@@ -78,6 +82,9 @@ int decoder_record(struct decoder *d, const struct sp_rec_hit *rec, size_t len,
 /* What the last record says beside its event (fields.h); valid until the next one. */
 struct event_more;
 const struct event_more *decoder_more(const struct decoder *d);
+/* Where the fields of a probe's event, or of its first alternative, come from. */
+struct field_plan;
+const struct field_plan *decoder_plan(const struct decoder *d, int probe);
 void decoder_stats(const struct decoder *d, struct collect_stats *s);
 
 /* frames.c: the frames of one message, put together again. */
@@ -149,6 +156,8 @@ void reorder_free(struct reorder *r);
 int reorder_push(struct reorder *r, const struct sp_event *ev);
 /* The oldest event at or before horizon_ns into *ev; false: none. */
 bool reorder_pop(struct reorder *r, uint64_t horizon_ns, struct sp_event *ev);
+/* Each that waits, in no order. Its time must stay. */
+void reorder_each(struct reorder *r, void (*fn)(void *ctx, struct sp_event *ev), void *ctx);
 size_t reorder_count(const struct reorder *r);
 
 #endif

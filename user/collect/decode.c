@@ -69,6 +69,11 @@ const struct event_more *decoder_more(const struct decoder *d)
 	return &d->more;
 }
 
+const struct field_plan *decoder_plan(const struct decoder *d, int probe)
+{
+	return &d->plans[d->first_plan[probe]];
+}
+
 /* Does each pattern of the alternative fit its argument? 1 yes, 0 no, -EFAULT unreadable. */
 static int match_args(const struct evt_match *m, const struct profile_probe *pr,
 		      const struct sp_rec_hit *rec, size_t len, struct captures *caps)

@@ -104,6 +104,12 @@ bool reorder_pop(struct reorder *r, uint64_t horizon_ns, struct sp_event *ev)
 	return true;
 }
 
+void reorder_each(struct reorder *r, void (*fn)(void *ctx, struct sp_event *ev), void *ctx)
+{
+	for (size_t i = 0; i < r->n; i++)
+		fn(ctx, &r->events[r->heap[i].at]);
+}
+
 size_t reorder_count(const struct reorder *r)
 {
 	return r->n;

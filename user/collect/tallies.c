@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM        1
+#define uthash_nonfatal_oom(elt) ((elt)->hh.tbl = NULL)
+#include <uthash.h>
+
+#include "collect/tallies.h"
+
+/* The kernel counts a post a moment before its record is made. */
+#define SAME_POST_NS 1000000
+
+struct key {
+	uint64_t key;
+	uint32_t pid, id;
+};
+
+/* The last posts, as far as they are of one room. */
+struct run {
+	uint64_t n, entry_ns; /* entry of the last one */
+	char room[SP_ROOM_MAX];
+	uint32_t tid;
+	uint64_t enter_ns; /* not 0: the room of this call of tid, which is not known yet */
+	int probe;
+};
+
+struct tally {
+	struct key key;
+	struct run run;
+	char object[32];
+	uint64_t surplus_asked, surplus_posted; /* the most that completions were ahead */
+	uint64_t forgiven;                      /* will never complete */
+	uint64_t told, told_op;
+	uint64_t close_ns;
+	uint64_t look;
+	int grew; /* looks at which more had completed than was asked */
+	bool known, moving, closed;
+	UT_hash_handle hh;
+};
+
+struct tallies {
+	const struct profile *p;
+	calls_emit emit;
+	void *ctx;
+	struct tally *table;
+	uint64_t look;
+};
+
+struct tallies *tallies_new(const struct profile *p, calls_emit emit, void *ctx)
+{
+	struct tallies *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->p = p;
+	t->emit = emit;
+	t->ctx = ctx;
+	return t;
+}
+
+static void drop(struct tallies *t, struct tally *k)
+{
+	HASH_DEL(t->table, k);
+	free(k);
+}
+
+void tallies_free(struct tallies *t)
+{
+	if (!t)
+		return;
+	while (t->table)
+		drop(t, t->table);
+	free(t);
+}
+
+static struct tally *get(struct tallies *t, uint32_t pid, int id, uint64_t key)
+{
+	struct key want = {.key = key, .pid = pid, .id = (uint32_t)id};
+	struct tally *k;
+
+	HASH_FIND(hh, t->table, &want, sizeof(want), k);
+	if (k)
+		return k;
+	while (HASH_COUNT(t->table) >= TALLIES_MAX)
+		drop(t, t->table);
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return NULL;
+	k->key = want;
+	k->run.probe = -1;
+	HASH_ADD(hh, t->table, key, sizeof(k->key), k);
+	if (k->hh.tbl)
+		return k;
+	free(k);
+	return NULL;
+}
+
+/* ---- posts --------------------------------------------------------------------------------- */
+
+static bool same_run(const struct run *r, const struct sp_rec *h, const char *room,
+		     uint64_t enter_ns)
+{
+	if (enter_ns)
+		return r->enter_ns == enter_ns && r->tid == h->tid;
+	return !r->enter_ns && r->room[0] && !strcmp(r->room, room);
+}
+
+void tallies_post(struct tallies *t, const struct sp_rec_hit *rec, const char *room,
+		  uint64_t enter_ns, const char *object)
+{
+	const struct sp_each *each = &t->p->probes[rec->h.probe].each;
+	struct tally *k;
+	struct run *r;
+
+	if (each->tally_arg >= SP_MAX_ARGS || rec->len[each->tally_arg])
+		return;
+	k = get(t, rec->h.pid, each->tally_id, rec->val[each->tally_arg]);
+	if (!k)
+		return;
+	r = &k->run;
+	if (!same_run(r, &rec->h, room, enter_ns)) {
+		r->n = 0;
+		r->enter_ns = enter_ns;
+		snprintf(r->room, sizeof(r->room), "%s", enter_ns ? "" : room);
+	}
+	r->tid = rec->h.tid;
+	r->probe = rec->h.probe;
+	r->entry_ns = rec->h.enter_ns ? rec->h.enter_ns : rec->h.ns;
+	r->n += rec->h.count ? rec->h.count : 1;
+	if (object[0])
+		snprintf(k->object, sizeof(k->object), "%s", object);
+}
+
+static bool waits_for(const struct tally *k, uint32_t pid, uint32_t tid, uint64_t enter_ns)
+{
+	return k->key.pid == pid && k->run.tid == tid && k->run.enter_ns == enter_ns;
+}
+
+void tallies_known(struct tallies *t, uint32_t pid, uint32_t tid, uint64_t enter_ns,
+		   const char *room)
+{
+	for (struct tally *k = t->table; k; k = k->hh.next) {
+		if (!waits_for(k, pid, tid, enter_ns))
+			continue;
+		k->run.enter_ns = 0;
+		snprintf(k->run.room, sizeof(k->run.room), "%s", room);
+	}
+}
+
+void tallies_moved(struct tallies *t, uint32_t pid, uint32_t tid, uint64_t from_ns, uint64_t to_ns)
+{
+	for (struct tally *k = t->table; k; k = k->hh.next)
+		if (waits_for(k, pid, tid, from_ns))
+			k->run.enter_ns = to_ns;
+}
+
+void tallies_close(struct tallies *t, uint32_t pid, uint64_t key)
+{
+	for (int id = 0; id < t->p->ntallies; id++) {
+		struct key want = {.key = key, .pid = pid, .id = (uint32_t)id};
+		struct tally *k;
+
+		HASH_FIND(hh, t->table, &want, sizeof(want), k);
+		if (k)
+			k->closed = true;
+	}
+}
+
+void tallies_loss(struct tallies *t, uint32_t pid)
+{
+	for (struct tally *k = t->table; k; k = k->hh.next)
+		if (!pid || k->key.pid == pid)
+			k->run = (struct run){.probe = k->run.probe, .tid = k->run.tid};
+}
+
+void tallies_gone(struct tallies *t, uint32_t pid)
+{
+	struct tally *next;
+
+	for (struct tally *k = t->table; k; k = next) {
+		next = k->hh.next;
+		if (k->key.pid == pid)
+			drop(t, k);
+	}
+}
+
+/* ---- looks --------------------------------------------------------------------------------- */
+
+static bool ahead(uint64_t completed, uint64_t of, uint64_t *most)
+{
+	if (completed <= of || completed - of <= *most)
+		return false;
+	*most = completed - of;
+	return true;
+}
+
+/* What is open, at least. all: of all posts, not only of those with a completion asked for. */
+static uint64_t open_of(const struct tally *k, const struct sp_tally *n, bool all)
+{
+	uint64_t in = all ? n->posted + k->surplus_posted : n->asked + k->surplus_asked;
+	uint64_t out = n->completed + k->forgiven;
+
+	return in > out ? in - out : 0;
+}
+
+/* Is all that is open of the room of the last posts? */
+static const char *room_of(const struct tally *k, const struct sp_tally *n, uint64_t open, bool all)
+{
+	const struct run *r = &k->run;
+	uint64_t unasked = all || n->posted < n->asked ? 0 : n->posted - n->asked;
+
+	if (r->enter_ns || n->post_ns > r->entry_ns + SAME_POST_NS || r->n < open + unasked)
+		return "";
+	return r->room;
+}
+
+/* As a template "NAME {KEY}" over the argument reads. */
+static void name_key(const struct tallies *t, const struct key *key, char *buf, size_t len)
+{
+	bool hex = false;
+
+	if ((int)key->id >= t->p->ntallies)
+		return;
+	for (int i = 0; i < t->p->nuprobes; i++) {
+		const struct profile_probe *pr = &t->p->probes[i];
+
+		if (pr->each.tally != SP_TALLY_NONE && pr->each.tally_id == key->id &&
+		    pr->each.tally_arg < pr->nargs)
+			hex = pr->args[pr->each.tally_arg].is_hex;
+	}
+	snprintf(buf, len, hex ? "%.20s 0x%" PRIx64 : "%.20s %" PRIu64, t->p->tallies[key->id].name,
+		 key->key);
+}
+
+static void tell(struct tallies *t, struct tally *k, const struct sp_tally *n, uint64_t open,
+		 bool all, uint64_t now_ns)
+{
+	struct sp_event ev;
+
+	sp_event_init(&ev);
+	ev.ns = now_ns;
+	ev.role = ROLE_CALL;
+	ev.pid = k->key.pid;
+	ev.tid = n->tid;
+	ev.probe = (int16_t)k->run.probe;
+	ev.code = (int64_t)open;
+	ev.op = n->post_ns > n->done_ns ? n->post_ns : n->done_ns;
+	snprintf(ev.kind, sizeof(ev.kind), "tally");
+	if (k->object[0])
+		memcpy(ev.object, k->object, sizeof(ev.object));
+	else
+		name_key(t, &k->key, ev.object, sizeof(ev.object));
+	snprintf(ev.room, sizeof(ev.room), "%s", open ? room_of(k, n, open, all) : "");
+	k->told = open;
+	k->told_op = ev.op;
+	t->emit(t->ctx, &ev, false);
+}
+
+static void look_at(struct tallies *t, const struct attach_tally *row, uint64_t now_ns)
+{
+	struct tally *k = get(t, row->pid, row->id, row->key);
+	const struct sp_tally *n = &row->n;
+	uint64_t last = n->post_ns > n->done_ns ? n->post_ns : n->done_ns;
+	uint64_t open;
+	bool all;
+
+	if (!k)
+		return;
+	k->look = t->look;
+	ahead(n->completed, n->posted, &k->surplus_posted);
+	if (ahead(n->completed, n->asked, &k->surplus_asked) && k->grew < TALLIES_LOOKS)
+		k->grew++;
+	/* nobody stops after posts of which none tells him that it is complete */
+	all = k->grew >= TALLIES_LOOKS || (!n->asked && n->completed);
+	if (k->closed) {
+		k->closed = false;
+		k->forgiven = 0;
+		k->forgiven = open_of(k, n, all);
+	}
+	open = open_of(k, n, all);
+	if (!open) {
+		k->moving = false;
+		if (k->told)
+			tell(t, k, n, 0, all, now_ns);
+	} else if (now_ns >= last + TALLIES_NS) {
+		k->moving = false;
+		if (open != k->told || last != k->told_op)
+			tell(t, k, n, open, all, now_ns);
+	} else if (k->told && !k->moving && n->done_ns > k->told_op) {
+		k->moving = true; /* completions go on: said once */
+		tell(t, k, n, open, all, now_ns);
+	}
+}
+
+void tallies_look(struct tallies *t, const struct attach_tally *row, int n, uint64_t now_ns)
+{
+	static const struct sp_tally none;
+	struct tally *next;
+
+	t->look++;
+	for (int i = 0; i < n; i++)
+		look_at(t, &row[i], now_ns);
+	/* what the kernel side counts no more */
+	for (struct tally *k = t->table; k; k = next) {
+		next = k->hh.next;
+		if (k->look == t->look)
+			continue;
+		if (k->told)
+			tell(t, k, &none, 0, false, now_ns);
+	}
+}
