@@ -308,14 +308,16 @@ const struct room *inside_room(const struct model *m, const struct proc *p, cons
 
 static bool is_of(const struct model *m, const struct inside *in, const struct life *l)
 {
-	if (inside_room(m, l->proc, in) != l->room)
+	const struct room *r = inside_room(m, l->proc, in);
+
+	if (!r || r != l->room)
 		return false;
 	if (in->room)
 		return in->life_id == l->id;
 	/* by the view: the life that it has shown so, else the only one */
 	if (l->seen && l->seen->at)
 		return l->seen->tid == in->tid;
-	return l->room->nopen == 1;
+	return r->nopen == 1;
 }
 
 /* The innermost call is where the thread is. */

@@ -248,6 +248,30 @@ static void say_waiting(struct scene *s)
 	}
 }
 
+static void say_done(struct scene *s)
+{
+	if (s->l->ndone)
+		say(s, false, "all operations are complete since +%.1f s",
+		    scene_at(s, s->l->progress_ns));
+	else if (!seen_listed(s->l))
+		say(s, false, "every peer was told that it is done");
+	else
+		say(s, false, "the server's status says that it is done");
+}
+
+static void say_never_sent(struct scene *s)
+{
+	if (call_blocks(s->m, s->l, s->now))
+		say_blocked(s);
+	else if (seen_in(s->l, Q_WAITING))
+		say(s, true, "it waits for its forward pass, and nothing ahead of it moves");
+	else if (s->l->stage == STAGE_READY && !seen_listed(s->l))
+		say(s, true,
+		    "it may still wait for its forward pass, which cannot be seen from here");
+	if (s->m->pulls)
+		say(s, false, "nothing has told that its peer has read it");
+}
+
 static void say_decisive(struct scene *s)
 {
 	const struct rare *r = s->l->rare;
@@ -283,26 +307,10 @@ static void say_decisive(struct scene *s)
 		say_needs(s);
 		break;
 	case CAUSE_DONE_NOT_RELEASED:
-		if (s->l->ndone)
-			say(s, false, "all operations are complete since +%.1f s",
-			    scene_at(s, s->l->progress_ns));
-		else if (!seen_listed(s->l))
-			say(s, false, "every peer was told that it is done");
-		else
-			say(s, false, "the server's status says that it is done");
+		say_done(s);
 		break;
 	case CAUSE_NEVER_SENT:
-		if (call_blocks(s->m, s->l, s->now))
-			say_blocked(s);
-		else if (seen_in(s->l, Q_WAITING))
-			say(s, true,
-			    "it waits for its forward pass, and nothing ahead of it moves");
-		else if (s->l->stage == STAGE_READY && !seen_listed(s->l))
-			say(s, true,
-			    "it may still wait for its forward pass, which cannot be seen "
-			    "from here");
-		if (s->m->pulls)
-			say(s, false, "nothing has told that its peer has read it");
+		say_never_sent(s);
 		break;
 	case CAUSE_ABORT_BEFORE_OPEN:
 		if (r)

@@ -125,12 +125,30 @@ static void expect_peers(const struct life *l, char *buf, size_t len)
 		 more == 1 ? "" : "s", have, need);
 }
 
+/* From the thread that has died. */
+static void expect_thread(const struct model *m, const struct life *l, char *buf, size_t len)
+{
+	if (l->stage == STAGE_BOOTSTRAP)
+		expect_peers(l, buf, len);
+	else
+		expect_sent(m, l, buf, len);
+}
+
 static void expect_status(const struct model *m, const struct op *o, char *buf, size_t len)
 {
 	char what[64];
 
 	words_op(m, o, what, sizeof(what));
 	snprintf(buf, len, "status done of op 0x%" PRIx64 " (%s)", o->handle, what);
+}
+
+static void expect_end(const struct model *m, const struct life *l, char *buf, size_t len)
+{
+	if (fact_busy(l))
+		expect_status(m, fact_busy(l), buf, len);
+	else
+		snprintf(buf, len, "the end of what %s",
+			 seen_listed(l) ? "the thread is at" : "is in progress");
 }
 
 /* Where what is sent cannot be seen, the answer is what tells. */
@@ -165,18 +183,10 @@ static void expected_words(const struct model *m, const struct life *l, const st
 {
 	switch (c->cause) {
 	case CAUSE_THREAD_DIED:
-		if (l->stage == STAGE_BOOTSTRAP)
-			expect_peers(l, buf, len);
-		else
-			expect_sent(m, l, buf, len);
+		expect_thread(m, l, buf, len);
 		break;
 	case CAUSE_TRANSFER_STALLED:
-		if (fact_busy(l))
-			expect_status(m, fact_busy(l), buf, len);
-		else if (seen_listed(l))
-			snprintf(buf, len, "the end of what the thread is at");
-		else
-			snprintf(buf, len, "the end of what is in progress");
+		expect_end(m, l, buf, len);
 		break;
 	case CAUSE_QUEUED_BEHIND:
 		snprintf(buf, len, "its turn on the thread that posts for it");
