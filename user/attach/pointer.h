@@ -48,6 +48,9 @@ void pointer_name(const struct elf_file *ef, const char *path, uint64_t addr, ch
 void pointer_say_how(struct plan_probe *out, const char *how, int functions);
 
 struct attach;
+struct watched;
+/* Has a pointer led to this probe's function in the process? */
+bool pointer_found(const struct watched *w, int probe);
 /* A record of a finder. */
 void pointer_record(struct attach *a, const struct sp_rec_hit *rec);
 

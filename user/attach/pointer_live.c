@@ -232,6 +232,15 @@ static bool seen_before(struct watched *w, int probe, uint64_t addr)
 	return false;
 }
 
+bool pointer_found(const struct watched *w, int probe)
+{
+	for (int i = 0; i < w->nlib; i++)
+		if (w->lib[i].plan->lone && w->lib[i].plan->probe[0].index == probe &&
+		    w->lib[i].plan->probe[0].ok)
+			return true;
+	return false;
+}
+
 void pointer_record(struct attach *a, const struct sp_rec_hit *rec)
 {
 	struct watched *w = watched_find(a, rec->h.pid);

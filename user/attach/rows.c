@@ -67,13 +67,7 @@ static bool is_hidden(const struct attach *a, const struct watched *w, const str
 {
 	if (pp->index >= a->pointers.given)
 		return true;
-	if (pp->ok || pp->off || !a->profile->probes[pp->index].npointers)
-		return false;
-	for (int k = 0; k < w->nlib; k++)
-		if (w->lib[k].plan->lone && w->lib[k].plan->probe[0].index == pp->index &&
-		    w->lib[k].plan->probe[0].ok)
-			return true;
-	return false;
+	return !pp->ok && !pp->off && pointer_found(w, pp->index);
 }
 
 void attach_rows(const struct attach *a, attach_row_fn fn, void *ctx)
