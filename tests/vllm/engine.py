@@ -8,7 +8,7 @@ It has the process title, the frames and the attribute names of the real one as 
 for them; what happens inside is our own. A prefill runs for a few steps; then the request is finished, and its
 blocks are kept (it stays in Scheduler.requests) until every consumer has notified the worker, or the lease
 ends. Commands come as JSON lines on stdin, events go as JSON lines to stdout:
-  {"do":"add","id":"cmpl-1-0","steps":3,"consumers":1}     {"do":"pause"}: nothing is scheduled  {"do":"resume"}
+  {"do":"add","id":"cmpl-1-0","steps":3,"consumers":1}   {"do":"hold"}: what waits goes on waiting
   {"do":"forget_to_free"}: what the worker reports as sent is lost, from now on
   {"ev":"ready","pid":..,"agent":..,"metadata":hex,"base":..,"size":..}
   {"ev":"finished","id":..}  {"ev":"freed","id":..,"expired":..}
@@ -147,7 +147,7 @@ class Scheduler:
         self.finished_req_ids = set()
         self._reqs_need_send = {}
         self.lease = lease
-        self.paused = False
+        self.held = False
         self.forget_to_free = False
 
     def add_request(self, request):
@@ -155,7 +155,7 @@ class Scheduler:
         self.requests[request.request_id] = request
 
     def schedule(self):
-        while len(self.waiting) and len(self.running) < 8:
+        while len(self.waiting) and len(self.running) < 8 and not self.held:
             request = self.waiting.pop_request()
             request.status = RequestStatus.RUNNING
             self.running.append(request)
@@ -212,15 +212,13 @@ class EngineCoreProc:
             if what == "add":
                 self.scheduler.add_request(Request(
                     command["id"], command.get("steps", 3), command.get("consumers", 1)))
-            elif what in ("pause", "resume"):
-                self.scheduler.paused = what == "pause"
+            elif what == "hold":
+                self.scheduler.held = True
             elif what == "forget_to_free":
                 self.scheduler.forget_to_free = True
 
     def _process_engine_step(self):
         self.agent.progress(1)
-        if self.scheduler.paused:
-            return
         batch = self.scheduler.schedule()
         worker = self.connector.connector_worker
         need_send, self.scheduler._reqs_need_send = self.scheduler._reqs_need_send, {}
