@@ -259,7 +259,7 @@ static void test_views(void **state)
 	store_event(s, &ev, &x.l);
 	loose(s, ROLE_STALL, "", START + 2);
 	store_close(s, START + SEC);
-	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "3");
+	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "4");
 	assert_string_equal(rig_sql(r, "PRAGMA journal_mode"), "wal");
 	assert_string_equal(
 		rig_sql(r, "SELECT group_concat(name) FROM pragma_table_info('rooms')"),

@@ -336,10 +336,10 @@ static void test_other_version(void **state)
 	one_life(s, "1", 3, OUTCOME_DONE, START);
 	store_close(s, START + SEC);
 	assert_int_equal(sqlite3_open(r->path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 4", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 5", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(db);
 	was = slurp(r->path, &len);
-	refused(r, r->path, "schema version 4");
+	refused(r, r->path, "schema version 5");
 	is = slurp(r->path, &len2);
 	assert_int_equal(len, len2);
 	assert_memory_equal(was, is, len);

@@ -160,7 +160,7 @@ static void test_write_version_1(void **state)
 
 	make_version_1(r);
 	s = rig_store(r, true);
-	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "3");
+	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "4");
 	life_init(&x, "8", 1, START + 1);
 	ev.part = 1;
 	give(s, &x, &ev);
@@ -197,7 +197,7 @@ static void test_version_2(void **state)
 	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "2");
 	cfg.no_posts = cfg.sees_arrive = true;
 	assert_int_equal(store_open(&cfg, &s, &err), 0);
-	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "3");
+	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "4");
 	store_close(s, START + SEC);
 	rec = rig_open(r);
 	assert_true(rec_session(rec)->no_posts);
@@ -223,7 +223,7 @@ static void test_upgrade_under_a_reader(void **state)
 	assert_int_equal(b.nev, 2);
 	rec_close(rec);
 	back_free(&b);
-	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "3");
+	assert_string_equal(rig_sql(r, "PRAGMA user_version"), "4");
 }
 
 int main(void)

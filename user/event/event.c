@@ -85,6 +85,33 @@ __attribute__((format(printf, 2, 3))) static void say(struct words *w, const cha
 		w->at = w->len - 1;
 }
 
+static void say_took(struct words *w, const char *before, uint64_t ns)
+{
+	if (ns < 1000000)
+		say(w, "%s%.1f us", before, (double)ns / 1e3);
+	else if (ns < 1000000000)
+		say(w, "%s%.1f ms", before, (double)ns / 1e6);
+	else
+		say(w, "%s%.1f s", before, (double)ns / 1e9);
+}
+
+static void say_bytes(struct words *w, const char *before, uint64_t bytes)
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double n = (double)bytes / 1024;
+	int i = 0;
+
+	if (!bytes)
+		return;
+	if (bytes < 1024) {
+		say(w, "%s%" PRIu64 " bytes", before, bytes);
+		return;
+	}
+	for (; n >= 1024 && i < 5; i++)
+		n /= 1024;
+	say(w, "%s%.1f %s", before, n, units[i]);
+}
+
 static void say_what(struct words *w, const struct sp_event *ev)
 {
 	if (ev->kind[0])
@@ -135,6 +162,7 @@ static void say_post(struct words *w, const struct sp_event *ev)
 
 	say(w, "%s", created ? "create" : "post");
 	say_what(w, ev);
+	say_bytes(w, "of ", ev->bytes);
 	/* a post that carries no text of its own is known by its handle only */
 	if (!ev->kind[0])
 		say_op(w, ev);
@@ -255,6 +283,68 @@ static void say_abort(struct words *w, const struct sp_event *ev)
 	say_peer(w, "from", ev);
 }
 
+/* What the watch says of calls itself. */
+static bool say_of_calls(struct words *w, const struct sp_event *ev)
+{
+	uint64_t since = ev->code > 0 ? (uint64_t)ev->code : 0;
+	const char *after = ev->object[0] ? ": " : "";
+
+	if (!strcmp(ev->kind, "inside") || !strcmp(ev->kind, "left")) {
+		bool in = ev->kind[0] == 'i';
+
+		if (ev->object[0])
+			say(w, "%s:", ev->object);
+		if (ev->took_ns || (since && ev->ns > since))
+			say_took(w, in ? "in this call for " : "left this call after ",
+				 ev->took_ns ? ev->took_ns : ev->ns - since);
+		else
+			say(w, "%s", in ? "in this call" : "left this call");
+		return true;
+	}
+	if (!strcmp(ev->kind, "count")) {
+		say(w, "%u calls", ev->count);
+		say_bytes(w, "of ", ev->bytes);
+		if (ev->code > 0)
+			say(w, "(%" PRId64 " failed)", ev->code);
+		return true;
+	}
+	if (strcmp(ev->kind, "tally") != 0)
+		return false;
+	if (ev->code > 0)
+		say(w, "%s%s%" PRId64 " posted and not completed", ev->object, after, ev->code);
+	else
+		say(w, "%s%sall is complete again", ev->object, after);
+	return true;
+}
+
+/* "copy of 4.0 MiB, stream 0x7f.., took 1.2 ms" */
+static void say_call(struct words *w, const struct sp_event *ev)
+{
+	const char *comma;
+
+	if (say_of_calls(w, ev))
+		return;
+	comma = ev->object[0] || ev->took_ns ? "," : "";
+	if (ev->bytes) {
+		say(w, "%s", ev->kind[0] ? ev->kind : "call");
+		say_bytes(w, "of ", ev->bytes);
+	} else {
+		say(w, "%s%s", ev->kind[0] ? ev->kind : "call", comma);
+	}
+	if (ev->bytes && comma[0] && w->at + 1 < w->len) {
+		w->buf[w->at++] = ',';
+		w->buf[w->at] = '\0';
+	}
+	if (ev->count > 1)
+		say(w, "%u pieces%s", ev->count, comma);
+	if (ev->object[0])
+		say(w, "%s%s", ev->object, ev->took_ns ? "," : "");
+	if (ev->took_ns)
+		say_took(w, "took ", ev->took_ns);
+	if (ev->status == OPS_ERROR)
+		say(w, "failed: error %" PRId64, ev->code);
+}
+
 static void say_other(struct words *w, const struct sp_event *ev)
 {
 	say(w, "%s", sp_role_name(ev->role));
@@ -313,6 +403,9 @@ void sp_event_describe(const struct sp_event *ev, char *buf, unsigned long len)
 		break;
 	case ROLE_PEER:
 		say_connection(&w, ev);
+		break;
+	case ROLE_CALL:
+		say_call(&w, ev);
 		break;
 	case ROLE_STATUS:
 		say(&w, "status");

@@ -89,8 +89,9 @@ enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
  * kind: the profile's word (copy, sync, launch, post, completion...), bytes, object ("stream
  * 0x7f..", "qp 17"), code, status and note (an error's name), took_ns, count. Of the watch's own
  * making: inside: thread tid is in the call of probe since code (ns) and has not left it (note: why
- * that could not be verified, "": it was); left: it has. count: of probe, without a room, count
- * calls more (bytes in all; code: how many failed).
+ * that could not be verified, "": it was); left: it has. count: of probe, with or without a room,
+ * count calls more (bytes in all; code: how many failed). A call that waited for the end of the one
+ * around it comes with its own time, after younger events.
  *   tally: object: code pieces of work posted and not completed, none completed since op (ns);
  *          0: all are complete again.
  *

@@ -77,6 +77,10 @@ static int write_event(sqlite3_stmt *st, uint64_t seq, const struct pending_even
 		bind_text(st, 19 + i, text);
 		text += p->len[i] + 1;
 	}
+	bind_set(st, 26, p->bytes);
+	bind_set(st, 27, p->took_ns);
+	bind_set(st, 28, p->count);
+	bind_set(st, 29, p->at_ns);
 	return run(st);
 }
 

@@ -190,7 +190,8 @@ static bool grow_events(struct batch *b)
 bool batch_event(struct batch *b, const struct sp_event *ev, uint64_t ns, uint64_t life_row,
 		 const char *room)
 {
-	const char *text[PT_MAX] = {room, ev->kind, ev->peer, ev->agent, ev->rid, ev->note};
+	const char *text[PT_MAX] = {room,    ev->kind, ev->peer,  ev->agent,
+				    ev->rid, ev->note, ev->object};
 	uint8_t len[PT_MAX];
 	struct pending_event *p;
 	size_t bytes = sizeof(*p) + PT_MAX;
@@ -207,6 +208,10 @@ bool batch_event(struct batch *b, const struct sp_event *ev, uint64_t ns, uint64
 		return false;
 	*p = (struct pending_event){
 		.ns = ns,
+		.at_ns = ev->ns < ns ? ev->ns : 0,
+		.bytes = ev->bytes,
+		.took_ns = ev->took_ns,
+		.count = ev->count,
 		.op = ev->op,
 		.life = life_row,
 		.code = ev->code,

@@ -21,13 +21,15 @@ bool seqs_add(struct seqs *s, uint64_t seq); /* false: out of memory */
 bool seqs_next(const struct seqs *s, uint32_t *at, uint64_t *seq);
 void seqs_free(struct seqs *s);
 
-enum { PT_ROOM, PT_KIND, PT_PEER, PT_AGENT, PT_RID, PT_NOTE, PT_MAX };
+enum { PT_ROOM, PT_KIND, PT_PEER, PT_AGENT, PT_RID, PT_NOTE, PT_OBJECT, PT_MAX };
 
 /* An event waiting to be written. */
 struct pending_event {
 	uint64_t ns, op, life; /* life: the life's row, 0 none */
+	uint64_t at_ns;        /* when it was, if that is before it was taken (ns); else 0 */
+	uint64_t bytes, took_ns;
 	int64_t code;
-	uint32_t pid, tid, covers;
+	uint32_t pid, tid, covers, count;
 	int32_t chunk, part, parts, need;
 	int16_t probe, rank;
 	uint16_t flags;

@@ -105,6 +105,21 @@ static const struct known_life *find_life(const struct known_lives *k, int64_t r
 	"e.life, e.ns, e.pid, e.tid, e.role, e.status, e.flags, e.last, e.probe, e.rank, e.chunk," \
 	" e.part, e.parts, e.need, e.covers, e.code, e.op, e.room, e.kind, e.peer, e.agent,"       \
 	" e.rid, e.note"
+#define CALL_COLUMNS ", e.object, e.bytes, e.took_ns, e.count, e.at_ns"
+#define CALLS_SINCE  4 /* schema version */
+
+static const char *call_columns(const struct recording *r)
+{
+	return r->version < CALLS_SINCE ? ", NULL, NULL, NULL, NULL, NULL" : CALL_COLUMNS;
+}
+
+/* An event that came late was taken at a later time: a replay takes it then, too. */
+static uint64_t real_ns(sqlite3_stmt *st, uint64_t taken_ns)
+{
+	int64_t ns = sqlite3_column_int64(st, 27);
+
+	return ns ? (uint64_t)ns : taken_ns;
+}
 
 static void take_event(sqlite3_stmt *st, struct sp_event *ev)
 {
@@ -130,6 +145,10 @@ static void take_event(sqlite3_stmt *st, struct sp_event *ev)
 	rec_text(st, 20, ev->agent, sizeof(ev->agent));
 	rec_text(st, 21, ev->rid, sizeof(ev->rid));
 	rec_text(st, 22, ev->note, sizeof(ev->note));
+	rec_text(st, 23, ev->object, sizeof(ev->object));
+	ev->bytes = (uint64_t)sqlite3_column_int64(st, 24);
+	ev->took_ns = (uint64_t)sqlite3_column_int64(st, 25);
+	ev->count = (uint32_t)sqlite3_column_int64(st, 26);
 	if (ev->role >= ROLE_MAX)
 		ev->role = ROLE_NONE; /* a damaged row must not index a table */
 	if (ev->status > OPS_ERROR)
@@ -142,14 +161,15 @@ static int all_events(struct recording *r,
 {
 	struct known_lives known = {0};
 	struct sp_event ev = {0};
+	char sql[512];
 	sqlite3_stmt *st;
 	int rc = load_lives(r, &known, err);
 
+	snprintf(sql, sizeof(sql),
+		 "SELECT " EVENT_COLUMNS "%s FROM event e WHERE e.seq >= ?1 ORDER BY e.seq",
+		 call_columns(r));
 	if (!rc)
-		rc = rec_prepare(r,
-				 "SELECT " EVENT_COLUMNS " FROM event e WHERE e.seq >= ?1"
-				 " ORDER BY e.seq",
-				 &st, err);
+		rc = rec_prepare(r, sql, &st, err);
 	if (rc)
 		goto out;
 	sqlite3_bind_int64(st, 1, r->first_seq);
@@ -254,9 +274,13 @@ static int life_events(struct recording *r, const struct rec_life *l,
 		       void *ctx, struct sp_err *err)
 {
 	struct sp_event ev = {0};
+	char sql[1536];
 	sqlite3_stmt *st;
-	int rc = rec_prepare(r, "SELECT " EVENT_COLUMNS " FROM event e" LIFE_WHERE, &st, err);
+	int rc;
 
+	snprintf(sql, sizeof(sql), "SELECT " EVENT_COLUMNS "%s FROM event e%s", call_columns(r),
+		 LIFE_WHERE);
+	rc = rec_prepare(r, sql, &st, err);
 	if (rc)
 		return rc;
 	bind_life(r, st, l);
@@ -264,6 +288,7 @@ static int life_events(struct recording *r, const struct rec_life *l,
 		bool own = sqlite3_column_int64(st, 0) == (int64_t)l->row;
 
 		take_event(st, &ev);
+		ev.ns = real_ns(st, ev.ns);
 		if (own && !ev.room[0])
 			snprintf(ev.room, sizeof(ev.room), "%s", l->room);
 		if (!fn(ctx, &ev, own ? l->life : 0))
@@ -282,15 +307,19 @@ int rec_events(struct recording *r, const struct rec_life *l,
 int rec_events_json(struct recording *r, const struct rec_life *l,
 		    bool (*fn)(void *ctx, const char *json), void *ctx, struct sp_err *err)
 {
-#define EVENT_JSON                                                                                 \
+#define EVENT_JSON(calls)                                                                          \
 	"SELECT json_object('time_ns', e.ns, 'pid', e.pid, 'tid', e.tid,"                          \
 	" 'room', " SCHEMA_EVENT_ROOM ", 'life', l.life, 'role', " SCHEMA_EVENT_ROLE               \
-	", 'probe', " SCHEMA_EVENT_PROBE ", 'detail', json(" SCHEMA_EVENT_DETAIL                   \
-	")) " SCHEMA_EVENT_FROM
-	const char *sql =
-		l ? EVENT_JSON LIFE_WHERE : EVENT_JSON " WHERE e.seq >= ?1 ORDER BY e.seq";
+	", 'probe', " SCHEMA_EVENT_PROBE                                                           \
+	", 'detail', json(" SCHEMA_EVENT_DETAIL(calls) ")) " SCHEMA_EVENT_FROM
+	bool old = r->version < CALLS_SINCE;
+	char sql[4096];
 	sqlite3_stmt *st;
-	int rc = rec_prepare(r, sql, &st, err);
+	int rc;
+
+	snprintf(sql, sizeof(sql), "%s%s", old ? EVENT_JSON("") : EVENT_JSON(SCHEMA_EVENT_CALL),
+		 l ? LIFE_WHERE : " WHERE e.seq >= ?1 ORDER BY e.seq");
+	rc = rec_prepare(r, sql, &st, err);
 
 	if (rc)
 		return rc;

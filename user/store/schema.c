@@ -27,10 +27,13 @@
 	" outcome, CASE WHEN stuck OR ended_ns IS NOT NULL THEN cause END AS cause,"               \
 	" CASE WHEN stuck OR ended_ns IS NOT NULL THEN confidence END AS confidence, uncertain"    \
 	" FROM life WHERE id >= " FIRST_LIFE "; "                                                  \
-	"CREATE VIEW events AS SELECT e.ns AS time_ns, e.pid AS pid, e.tid AS tid,"                \
+	"CREATE VIEW events AS SELECT e.ns AS time_ns, e.pid AS pid, e.tid AS "                    \
+	"tid,"                                                                                     \
 	" " SCHEMA_EVENT_ROOM " AS room, l.life AS life, " SCHEMA_EVENT_ROLE " AS role,"           \
-	" " SCHEMA_EVENT_PROBE " AS probe, " SCHEMA_EVENT_DETAIL " AS detail"                      \
-	" " SCHEMA_EVENT_FROM " WHERE e.seq >= " FIRST_SEQ ";"
+	" " SCHEMA_EVENT_PROBE                                                                     \
+	" AS probe, " SCHEMA_EVENT_DETAIL(SCHEMA_EVENT_CALL) " AS detail"                          \
+							     " " SCHEMA_EVENT_FROM                 \
+							     " WHERE e.seq >= " FIRST_SEQ ";"
 
 /* role: names of enum sp_role, filled by the writer. event.seq and life.id only ever grow, so a
  * session is a range of them. */
@@ -65,7 +68,8 @@ const char schema_sql[] =
 	" rank INTEGER NOT NULL, chunk INTEGER NOT NULL, part INTEGER NOT NULL,"
 	" parts INTEGER NOT NULL, need INTEGER NOT NULL, covers INTEGER NOT NULL,"
 	" code INTEGER NOT NULL, op INTEGER NOT NULL, room TEXT, kind TEXT, peer TEXT, agent TEXT,"
-	" rid TEXT, note TEXT);"
+	" rid TEXT, note TEXT, object TEXT, bytes INTEGER, took_ns INTEGER, count INTEGER,"
+	" at_ns INTEGER);"
 	"CREATE TABLE alert(id INTEGER PRIMARY KEY, ns INTEGER NOT NULL, type TEXT NOT NULL,"
 	" pid INTEGER NOT NULL, tid INTEGER NOT NULL, room TEXT, life INTEGER,"
 	" stage TEXT, cause TEXT, confidence TEXT, pin INTEGER, age_ns INTEGER, idle_ns INTEGER,"
@@ -75,6 +79,11 @@ const char schema_sql[] =
 const char *const schema_from[SCHEMA_VERSION] = {
 	[1] = SCHEMA_STACK,
 	[2] = "ALTER TABLE session ADD COLUMN no_posts INTEGER NOT NULL DEFAULT 0;",
+	[3] = "ALTER TABLE event ADD COLUMN object TEXT;"
+	      "ALTER TABLE event ADD COLUMN bytes INTEGER;"
+	      "ALTER TABLE event ADD COLUMN took_ns INTEGER;"
+	      "ALTER TABLE event ADD COLUMN count INTEGER;"
+	      "ALTER TABLE event ADD COLUMN at_ns INTEGER;",
 };
 const char schema_anew[] = "DROP VIEW rooms; DROP VIEW events;" SCHEMA_VIEWS;
 

@@ -11,9 +11,9 @@
 
 #include "util/err.h"
 
-#define SCHEMA_VERSION 3
-/* Version 1 lacks the table `stack`, 1 and 2 the column `no_posts` of `session`. They are read as
- * they are; a writer brings them up to date. */
+#define SCHEMA_VERSION 4
+/* Version 1 lacks the table `stack`, 1 and 2 the column `no_posts` of `session`, 1 to 3 those of
+ * `event` that calls have. They are read as they are; a writer brings them up to date. */
 #define SCHEMA_OLDEST 1
 #define SCHEMA_APP_ID 0x5350696e /* "SPin", in the file's header */
 
@@ -32,7 +32,10 @@ extern const char schema_anew[];
 /* The numbers of a `held` event have names of their own. json_patch drops the members that are
  * null. */
 #define SCHEMA_HELD "2" /* ROLE_HELD */
-#define SCHEMA_EVENT_DETAIL                                                                        \
+#define SCHEMA_EVENT_CALL                                                                          \
+	"'object', e.object, 'bytes', e.bytes, 'took_us', e.took_ns / 1000.0, 'count', e.count,"   \
+	" 'at_ns', e.at_ns, "
+#define SCHEMA_EVENT_DETAIL(calls)                                                                 \
 	"json_patch('{}', json_object("                                                            \
 	"'op', CASE WHEN e.op <> 0 THEN printf('0x%x', e.op) END,"                                 \
 	"'kind', e.kind, CASE e.role WHEN " SCHEMA_HELD " THEN 'announced' ELSE 'chunk' END,"      \
@@ -42,7 +45,7 @@ extern const char schema_anew[];
 	"'rank', nullif(e.rank, -1), 'need', nullif(e.need, -1),"                                  \
 	"'status', CASE e.status WHEN 1 THEN 'busy' WHEN 2 THEN 'done' WHEN 3 THEN 'error' END,"   \
 	"'code', CASE WHEN e.role = " SCHEMA_HELD " THEN nullif(e.code, -9223372036854775808)"     \
-	" WHEN e.status <> 0 OR e.code <> 0 THEN e.code END,"                                      \
+	" WHEN e.status <> 0 OR e.code <> 0 THEN e.code END," calls                                \
 	"'covers', nullif(e.covers, 0), 'peer', e.peer, 'agent', e.agent, 'rid', e.rid,"           \
 	"'note', e.note, 'cut', nullif(e.flags & 1, 0), 'nodata', nullif(e.flags >> 1 & 1, 0),"    \
 	"'created', nullif(e.flags >> 2 & 1, 0), 'gap', nullif(e.flags >> 3 & 1, 0),"              \
