@@ -125,9 +125,3 @@ void watch_calls_tell(const struct watch *w)
 			c->more ? " (and others)" : "");
 	}
 }
-/* TEMPORARY until attach and collect have theirs */
-__attribute__((weak)) int attach_inside(const struct attach *a, uint64_t o, attach_inside_fn fn, void *ctx) { return 0; }
-__attribute__((weak)) int attach_tallies(const struct attach *a, attach_tally_fn fn, void *ctx) { return 0; }
-__attribute__((weak)) void collect_inside(struct collect *c, const struct attach_inside *in, int n, uint64_t now_ns) {}
-__attribute__((weak)) void collect_tallies(struct collect *c, const struct attach_tally *in, int n, uint64_t now_ns) {}
-__attribute__((weak)) int profile_enable(struct profile *p, const char *name, bool on, struct sp_err *err) { return 0; }
