@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verbs of a program on stand-in providers, whose functions no symbol names: of a running process they are found in
+the provider's file, of one that opens its device later by the pointers that its calls return. Both are watched at
+once, do the same, and must be seen to do the same."""
+import concurrent.futures
+import os
+import re
+import sqlite3
+import sys
+import tempfile
+import unittest
+
+import sp
+
+sys.path.insert(0, os.path.join(sp.ROOT, "tests", "verbs"))
+import verbs_rig  # noqa: E402
+
+OPS_ERROR = 3
+EV_GAP = 8
+RETRY_EXCEEDED, ACCESS_ERROR = 12, 3  # enum ibv_wc_status, enum ibv_event_type
+
+
+class Posts:
+    """One program, from its start to the end of its watch."""
+
+    def __init__(self, app, name, probes):
+        self.app, self.name, self.probes = app, name, probes
+        self.provider = verbs_rig.provider(sp.BUILD, name)
+
+    def open(self):
+        return self.app.say("a", f"open {self.provider}; qp 0; qp 1; qp 2")
+
+    def watch(self):
+        return sp.Watch("-p", self.app.pid, "--probes", self.probes, "--record", "all", "-v", "--stuck-after",
+                        "bootstrap=2s", "--stuck-after", "inflight=2s", "--stuck-after", "ready=2s",
+                        "--min-confidence", "possible")
+
+    def run(self):
+        say = self.app.say
+        if self.name == "standin":
+            self.open()
+        self.doctor = sp.run("doctor", "-p", self.app.pid, "--probes", self.probes).stdout
+        with self.watch() as w:
+            if self.name == "hidden":
+                self.open()
+                sp.wait_for(lambda: sum("probes in place in" in line and "hidden" in line for line in list(w.err)) == 2,
+                            10, lambda: f"both functions, each on its own: {w.err}")
+            say("a", "announce 301; announce 302")
+            self.moved = say("a", "fill; send 301; write 0 4 100; leave; drain 4; arrived 0 4 100")
+            self.alone = say("a", "write 0 1; drain 1")
+            say("b", "stall 1; send 302; write 1 3 64 quiet; write 1 1 64; leave")
+            self.failed = say("c", f"fail 0 {RETRY_EXCEEDED}; write 0 3; drain 3; event {ACCESS_ERROR} 1; async")
+            sp.wait_for(lambda: self.tallies(w.db), 10, "posts without completion")
+            self.waiting = w.wait_stuck(302)
+            say("b", "release 1; drain 2")
+            sp.wait_for(lambda: self.tallies(w.db)[-1]["code"] == 0, 10, "their completion")
+            self.app.tell("d", "block post_send; announce 303; send 303; write 2 1; leave")
+            self.stuck = w.wait_stuck(303)
+            say("c", "unblock")
+            self.app.answer("d")
+            w.stop()
+            self.events, self.err = self.read(w.db), w.err
+        return self
+
+    @staticmethod
+    def read(db):
+        with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as c:
+            c.row_factory = sqlite3.Row
+            return [dict(r) for r in c.execute(
+                "SELECT e.*, COALESCE(e.room, l.room) AS its_room, p.name AS probe_name, r.name AS role_name"
+                " FROM event e LEFT JOIN probe p ON p.id = e.probe AND p.session = 1 LEFT JOIN life l ON l.id = e.life"
+                " JOIN role r ON r.id = e.role ORDER BY e.ns, e.seq")]
+
+    def calls(self, probe, *kinds):
+        return [e for e in self.events if e["role_name"] == "call" and e["probe_name"] == probe and e["kind"] in kinds]
+
+    def tallies(self, db):
+        return [e for e in self.read(db) if e["kind"] == "tally" and e["object"] == "queue pair 257"]
+
+
+class Verbs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="silentpin-test-")
+        cls.addClassCleanup(folder.cleanup)
+        probes = verbs_rig.probes_file(folder.name)
+        # the running one has its completions by the second of two functions
+        prefix = {"standin": ("env", "STANDIN_OTHER_POLL=1"), "hidden": ()}
+        runs = [Posts(cls.enterClassContext(verbs_rig.App(sp.BUILD, prefix[n])), n, probes) for n in prefix]
+        with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:
+            cls.runs = list(pool.map(Posts.run, runs))
+
+    def test_the_program_itself_worked(self):
+        for run in self.runs:
+            with self.subTest(provider=run.name):
+                self.assertEqual(run.moved, ["0", "0", "0", "0", "0", "1"])
+                self.assertEqual(run.alone, ["0", "0"])
+                self.assertEqual(run.failed, ["0", "12", "5", "5", "3"])
+
+    def test_how_they_were_found(self):
+        running, late = self.runs
+        self.assertRegex(running.doctor, r"ok +probe ibv_post_send: libstandin-rdmav0\.so\+0x[0-9a-f]+ at ops table; ")
+        self.assertRegex(running.doctor, r"ok +probe ibv_poll_cq: libstandin-rdmav0\.so\+0x[0-9a-f]+ at ops table, 2 f")
+        self.assertNotRegex(late.doctor, r"ok +probe ibv_post_send")
+        libs = [(e["note"], bool(e["flags"] & EV_GAP)) for e in late.events
+                if (e["role_name"], e["kind"]) == ("target", "lib")]
+        self.assertEqual(libs, [(late.provider, True)] * 2, "what was before is said to be unseen")
+
+    def test_a_post_within_a_call_is_its_rooms(self):
+        for run in self.runs:
+            with self.subTest(provider=run.name):
+                found = [(e["its_room"], e["object"], e["count"], e["code"])
+                         for e in run.calls("ibv_post_send", "post")]
+                self.assertEqual(found, [("301", "queue pair 256", 4, 0), ("302", "queue pair 257", 3, 0),
+                                         ("302", "queue pair 257", None, 0), ("303", "queue pair 258", None, 0)])
+
+    def test_others_are_counted(self):
+        for run in self.runs:
+            with self.subTest(provider=run.name):
+                self.assertEqual(sum(e["count"] for e in run.calls("ibv_post_send", "count")), 4)
+                self.assertTrue(any("belong to no room: ibv_post_send 4" in line for line in run.err), run.err)
+
+    def test_failed_completions_have_names(self):
+        for run in self.runs:
+            with self.subTest(provider=run.name):
+                found = [(e["its_room"], e["object"], e["status"], e["note"])
+                         for e in run.calls("ibv_poll_cq", "completion")]
+                self.assertEqual(found, [(None, "queue pair 256", OPS_ERROR, "transport retry counter exceeded"),
+                                         (None, "queue pair 256", OPS_ERROR, "work request flushed error"),
+                                         (None, "queue pair 256", OPS_ERROR, "work request flushed error")])
+
+    def test_asynchronous_events(self):
+        for run in self.runs:
+            with self.subTest(provider=run.name):
+                found = [(e["object"], e["status"], e["note"]) for e in run.calls("ibv_get_async_event", "async")]
+                self.assertEqual(found, [("queue pair 257", OPS_ERROR, "queue pair access error")])
+
+    def test_posted_and_not_completed(self):
+        """Four requests, of which two ask for a completion."""
+        for run in self.runs:
+            with self.subTest(provider=run.name):
+                found = [(e["its_room"], e["object"], e["code"]) for e in run.calls("ibv_post_send", "tally")
+                         if e["object"] == "queue pair 257"]
+                self.assertEqual((found[0], found[-1]), (("302", "queue pair 257", 2), (None, "queue pair 257", 0)))
+                self.assertNotIn(("tally", "queue pair 256"), [(e["kind"], e["object"]) for e in run.events],
+                                 "all that was posted there came back")
+
+    def test_blocked_in_a_post(self):
+        for run in self.runs:
+            with self.subTest(provider=run.name):
+                words = "\n".join(str(line) for line in run.stuck["evidence"])
+                self.assertEqual(re.findall(r"blocked in (\S+)", words), ["ibv_post_send"], words)
+                for kind in ("inside", "left"):
+                    self.assertEqual([e["its_room"] for e in run.calls("ibv_post_send", kind)], ["303"])
+
+    def test_no_word_of_what_was_found(self):
+        """What the file does not tell is no failure once a pointer has told it."""
+        for run in self.runs:
+            with self.subTest(provider=run.name):
+                self.assertEqual([line for line in run.err if "chosen at run time" in line], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
