@@ -132,6 +132,9 @@ void ended_free(struct ended_lives **t);
 struct loose {
 	struct loose_thread *threads;
 	uint64_t every_ns; /* how often a thread's place is kept */
+	struct loose_op *ops, *closed;
+	uint32_t nops;
+	uint64_t verdict_ns; /* when a life was last found stuck */
 };
 void loose_init(struct loose *s, const uint64_t stage_ns[SP_STAGE_MAX]);
 bool loose_wanted(const struct sp_event *ev);
@@ -147,5 +150,13 @@ void loose_free(struct loose *s);
 char *verdict_json(const struct model_verdict *v); /* malloc'ed */
 int verdict_parse(const char *json, struct model_verdict *v);
 uint32_t verdict_sum(const struct model_verdict *v); /* never 0; equal for equal verdicts */
+
+/* loose_ops.c: operations posted without a room. */
+bool loose_op_wanted(const struct loose *s, const struct sp_event *ev);
+void loose_op_note(struct loose *s, const struct sp_event *ev, uint64_t now_ns, uint64_t seq,
+		   bool of_life);
+void loose_op_verdict(struct loose *s, uint64_t now_ns);
+void loose_ops_expire(struct loose *s, uint64_t now_ns, struct batch *b);
+void loose_ops_free(struct loose *s);
 
 #endif

@@ -40,6 +40,13 @@ void loose_init(struct loose *s, const uint64_t stage_ns[SP_STAGE_MAX])
 			s->every_ns = stage_ns[i] / EVERY_PARTS;
 }
 
+/* Of calls that belong to no room only what is wrong, or may be. */
+static bool is_told_call(const struct sp_event *ev)
+{
+	return ev->status == OPS_ERROR || !strcmp(ev->kind, "inside") ||
+	       !strcmp(ev->kind, "left") || !strcmp(ev->kind, "tally");
+}
+
 /* The others (operations that outlive their room, polls of a queue) come with every healthy room.
  */
 bool loose_wanted(const struct sp_event *ev)
@@ -54,6 +61,8 @@ bool loose_wanted(const struct sp_event *ev)
 	case ROLE_VIEW:
 	case ROLE_THREAD:
 		return true;
+	case ROLE_CALL:
+		return is_told_call(ev);
 	default:
 		return false;
 	}
@@ -140,4 +149,5 @@ void loose_free(struct loose *s)
 {
 	while (s->threads)
 		drop(s, s->threads);
+	loose_ops_free(s);
 }

@@ -253,7 +253,7 @@ void store_event(struct store *s, const struct sp_event *ev, const struct model_
 		s->clock_ns = ev->ns;
 	if (given && given->last_ns > s->clock_ns)
 		s->clock_ns = given->last_ns;
-	if (!l && !s->record_all && !loose_wanted(ev))
+	if (!l && !s->record_all && !loose_wanted(ev) && !loose_op_wanted(&s->loose, ev))
 		return;
 	if (s->front->bytes > BATCH_BYTES)
 		relieve(s);
@@ -266,6 +266,8 @@ void store_event(struct store *s, const struct sp_event *ev, const struct model_
 	spare = s->record_all ? 0 : loose_note(&s->loose, ev, s->clock_ns, place ? seq : 0);
 	if (spare)
 		batch_unwant(s->front, spare);
+	if (!s->record_all)
+		loose_op_note(&s->loose, ev, s->clock_ns, seq, l != NULL);
 	if (!ref)
 		return;
 	if (!ref->again)
@@ -321,6 +323,8 @@ void store_alert(struct store *s, const struct model_alert *a)
 
 	if (a->type == ALERT_ENDED)
 		return; /* the life's row says it */
+	if (a->type == ALERT_STUCK)
+		loose_op_verdict(&s->loose, s->clock_ns);
 	row = batch_alert(s->front);
 	if (!row) {
 		s->lost++;
@@ -367,6 +371,7 @@ int store_flush(struct store *s, uint64_t now_ns)
 
 	if (now_ns > s->clock_ns)
 		s->clock_ns = now_ns;
+	loose_ops_expire(&s->loose, s->clock_ns, s->front);
 	pthread_mutex_lock(&s->lock);
 	if (!s->back && (!batch_empty(s->front) || s->clock_ns >= s->handed_ns + PROGRESS_NS))
 		hand_over(s);
