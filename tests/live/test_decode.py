@@ -129,8 +129,11 @@ class Choice(unittest.TestCase):
         with Node() as node:
             decode = node.decode(more=["--scheduler"])
             for pid, name in ((node.pid, "sglang-nixl-prefill"), (decode.pid, "sglang-nixl-decode")):
-                doctor = sp.run("doctor", "-p", pid)
-                self.assertIn(name, doctor.stdout + doctor.stderr)
+                self.assertIn(f"profile {name} of", sp.run("doctor", "-p", pid).stdout)
+            # oldest first: prefill would have been taken before decode is
+            with sp.Watch("--find", "--profile", "sglang-nixl-decode", attached=False) as watch:
+                watch.wait_alert(lambda a: a["type"] == "target" and a["pid"] == decode.pid)
+                self.assertNotIn(node.pid, {a["pid"] for a in watch.of_type("target")})
 
 
 if __name__ == "__main__":

@@ -4,9 +4,49 @@
 #include <string.h>
 
 #include "cli/choose.h"
+#include "cli/choose_root.h"
 
-const struct profile *cli_choose_profile(const struct profile_file *pf, const char *name,
-					 const char *cmdline, struct sp_err *err)
+/* The first that fits and whose root is in the process; NULL: none, or nothing can be told. */
+static const struct profile *by_root(const struct profile_file *pf, pid_t pid, const char *cmdline)
+{
+	for (int i = 0; i < pf->nprofiles; i++)
+		if (profile_fits(&pf->profiles[i], cmdline) &&
+		    cli_root_found(pid, &pf->profiles[i]) == 1)
+			return &pf->profiles[i];
+	return NULL;
+}
+
+/*
+ * Both ends of a transfer may have one title and the same libraries: what a process is at tells.
+ * One that is still starting is at nothing yet.
+ */
+const struct profile *cli_profile_of(const struct profile_file *pf, pid_t pid)
+{
+	const struct profile *first, *rooted = NULL;
+	char cmdline[4096];
+	int n = 0;
+
+	if (target_cmdline(pid, cmdline, sizeof(cmdline)))
+		return NULL;
+	first = profile_by_cmdline(pf, cmdline);
+	for (int i = 0; i < pf->nprofiles; i++)
+		n += profile_fits(&pf->profiles[i], cmdline);
+	if (n > 1)
+		rooted = by_root(pf, pid, cmdline);
+	return rooted ? rooted : first;
+}
+
+bool cli_is_anothers(const struct profile_file *pf, pid_t pid, const struct profile *p)
+{
+	char cmdline[4096];
+
+	if (target_cmdline(pid, cmdline, sizeof(cmdline)) || cli_root_found(pid, p) != 0)
+		return false;
+	return by_root(pf, pid, cmdline);
+}
+
+const struct profile *cli_choose_profile(const struct profile_file *pf, const char *name, pid_t pid,
+					 struct sp_err *err)
 {
 	const struct profile *p = NULL;
 
@@ -18,7 +58,7 @@ const struct profile *cli_choose_profile(const struct profile_file *pf, const ch
 				   name, pf->path);
 		return p;
 	}
-	p = profile_by_cmdline(pf, cmdline);
+	p = cli_profile_of(pf, pid);
 	if (!p && pf->nprofiles == 1)
 		p = &pf->profiles[0];
 	if (!p)

@@ -5,10 +5,15 @@
 #include "attach/attach.h"
 #include "profile/profile.h"
 
-/* The profile for a process: the one named, else the one whose match fits its command line, else
- * the only one. NULL: none, err says what to do (exit code 2). */
-const struct profile *cli_choose_profile(const struct profile_file *pf, const char *name,
-					 const char *cmdline, struct sp_err *err);
+/* The profile whose match fits a process; of several the one whose python root it has, else the
+ * first. NULL: none. */
+const struct profile *cli_profile_of(const struct profile_file *pf, pid_t pid);
+/* Does the process have the root of another profile that fits it, and not p's? */
+bool cli_is_anothers(const struct profile_file *pf, pid_t pid, const struct profile *p);
+/* The profile for a process: the one named, else the one that fits it, else the only one. NULL:
+ * none, err says what to do (exit code 2). */
+const struct profile *cli_choose_profile(const struct profile_file *pf, const char *name, pid_t pid,
+					 struct sp_err *err);
 
 /* What the environment asks for (SILENTPIN_UPROBE, SILENTPIN_SOCKETS), for tests and for kernels
  * that behave oddly. 0, or -EINVAL: an unknown word (exit code 2). */

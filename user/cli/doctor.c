@@ -318,7 +318,7 @@ static int examine_process(struct doctor *d, const struct profile_file *pf, pid_
 	if (target_cmdline(pid, cmdline, sizeof(cmdline)))
 		return sp_err_set(err, SP_EXIT_NOATTACH, -ESRCH,
 				  "process %d: does not exist: check the pid (ps -e)", pid);
-	p = cli_choose_profile(pf, d->profile, cmdline, err);
+	p = cli_choose_profile(pf, d->profile, pid, err);
 	if (!p)
 		return -ENOENT;
 	printf("process %d: %.100s\n", pid, cmdline);
@@ -330,7 +330,7 @@ static int examine_process(struct doctor *d, const struct profile_file *pf, pid_
 	else if (!rc && d->good == before && !d->features.multi && !d->features.perf)
 		say(BAD, "no probe can be attached: the kernel or the rights do not allow it, see "
 			 "above");
-	else if (!rc && d->good == before && d->sockets && profile_by_cmdline(pf, cmdline) == p) {
+	else if (!rc && d->good == before && d->sockets && cli_profile_of(pf, pid) == p) {
 		say(NOTICE, "no probe of its transport can be attached: its sockets will be "
 			    "watched, and the server's own view");
 		d->good++;
@@ -342,14 +342,28 @@ static int examine_process(struct doctor *d, const struct profile_file *pf, pid_
 	return rc;
 }
 
+/* Several profiles may fit one process. */
+static void add_found(struct doctor *d, const pid_t *found, int n)
+{
+	for (int i = 0; i < n && d->npids < MAX_PIDS; i++) {
+		int k = 0;
+
+		while (k < d->npids && d->pid[k] != found[i])
+			k++;
+		if (k == d->npids)
+			d->pid[d->npids++] = found[i];
+	}
+}
+
 static int find_processes(struct doctor *d, const struct profile_file *pf, struct sp_err *err)
 {
 	for (int i = 0; i < pf->nprofiles && d->npids < MAX_PIDS; i++) {
 		const struct profile *p = &pf->profiles[i];
+		pid_t found[MAX_PIDS];
 
 		if (!p->match_cmdline || (d->profile && strcmp(d->profile, p->name) != 0))
 			continue;
-		d->npids += target_find(p, d->pid + d->npids, MAX_PIDS - d->npids);
+		add_found(d, found, target_find(p, found, MAX_PIDS));
 	}
 	if (d->npids)
 		return 0;

@@ -82,7 +82,7 @@ static int choose(const struct py_opts *o, const struct profile_file *pf,
 	if (rc)
 		return sp_err_set(err, SP_EXIT_FAIL, rc,
 				  "pid %d: no such process: find it with pgrep -f", o->pid);
-	*out = cli_choose_profile(pf, o->profile, cmd, err);
+	*out = cli_choose_profile(pf, o->profile, o->pid, err);
 	if (!*out)
 		return -ENOENT;
 	if (!(*out)->python)

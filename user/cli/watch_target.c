@@ -36,7 +36,7 @@ static int profile_of_target(struct watch *w, struct sp_err *err)
 		return sp_err_set(err, SP_EXIT_NOATTACH, rc,
 				  "pid %d: no such process: find it with pgrep -f, or say --find",
 				  w->o.pids[0]);
-	w->profile = profile_by_cmdline(w->probes, cmd);
+	w->profile = cli_profile_of(w->probes, w->o.pids[0]);
 	return 0;
 }
 
@@ -52,7 +52,9 @@ static void profile_of_find(struct watch *w)
 		if (!w->profile)
 			w->profile = p;
 		if (target_find(p, &pid, 1) > 0) {
-			w->profile = p;
+			const struct profile *own = cli_profile_of(w->probes, pid);
+
+			w->profile = own ? own : p;
 			return;
 		}
 	}
@@ -96,15 +98,13 @@ int watch_choose_profile(struct watch *w, struct sp_err *err)
 static bool worth_watching(const struct watch *w, pid_t pid)
 {
 	const struct profile *p = w->profile;
-	char cmd[4096];
 
 	for (int i = 0; i < p->nuprobes; i++)
 		if (attach_has(w->attach, (uint32_t)pid, i))
 			return true;
 	if (w->o.profile || (w->o.no_uprobes && !p->match_cmdline))
 		return true;
-	return p->match_cmdline && !target_cmdline(pid, cmd, sizeof(cmd)) &&
-	       profile_by_cmdline(w->probes, cmd) == p;
+	return p->match_cmdline && cli_profile_of(w->probes, pid) == p;
 }
 
 static int attach_named(struct watch *w, struct sp_err *err)
@@ -170,6 +170,9 @@ static void find_more(struct watch *w)
 		if (!is_new_match(w, found[i]))
 			continue;
 		w->o.pids[w->o.npids++] = found[i];
+		/* the other end of the transfer is for a watch of its own */
+		if (cli_is_anothers(w->probes, found[i], w->profile))
+			continue;
 		rc = attach_add(w->attach, found[i], &err);
 		if (rc < 0)
 			pr_warn("%s", err.text);

@@ -15,11 +15,15 @@ const struct profile *profile_by_name(const struct profile_file *pf, const char 
 	return NULL;
 }
 
+bool profile_fits(const struct profile *p, const char *cmdline)
+{
+	return p->match_cmdline && !fnmatch(p->match_cmdline, cmdline, 0);
+}
+
 const struct profile *profile_by_cmdline(const struct profile_file *pf, const char *cmdline)
 {
 	for (int i = 0; i < pf->nprofiles; i++)
-		if (pf->profiles[i].match_cmdline &&
-		    !fnmatch(pf->profiles[i].match_cmdline, cmdline, 0))
+		if (profile_fits(&pf->profiles[i], cmdline))
 			return &pf->profiles[i];
 	return NULL;
 }

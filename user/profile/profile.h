@@ -272,7 +272,9 @@ void profile_free(struct profile_file *pf);
 const char *profile_default_path(char *buf, size_t len);
 
 const struct profile *profile_by_name(const struct profile_file *pf, const char *name);
-/* The first whose match fits the command line (args joined by spaces), NULL if none. */
+/* Does its match fit the command line (args joined by spaces)? Without one: no. */
+bool profile_fits(const struct profile *p, const char *cmdline);
+/* The first that fits, NULL if none. */
 const struct profile *profile_by_cmdline(const struct profile_file *pf, const char *cmdline);
 /* Turn a probe, or all those of a group, on or off. Error (exit code 2): none has that name. */
 int profile_enable(struct profile *p, const char *name, bool on, struct sp_err *err);
