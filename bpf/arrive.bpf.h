@@ -55,7 +55,7 @@ static __always_inline enum sp_turn sp_arrive(struct pt_regs *ctx, const struct 
 	if (sp_have_scopes && p->flags & (SP_P_SCOPE | SP_P_SCOPED))
 		sp_scope_enter(p, idx, c, pid_tgid, save);
 	else if (save)
-		sp_call_save(c, pid_tgid, idx, p->nsaved);
+		sp_call_save(p, idx, c, pid_tgid);
 	return save ? SP_TURN_SAVED : SP_TURN_EVENT;
 }
 

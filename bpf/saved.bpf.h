@@ -16,9 +16,9 @@ static __always_inline __u64 sp_return_address(__u64 sp)
 	return ra;
 }
 
-/* Keep the first n arguments until the function returns. What was kept, NULL: nothing. */
-static __noinline struct sp_saved *sp_call_save(const struct sp_call *c, __u64 pid_tgid,
-						__u32 probe, __u32 n)
+/* Keep what the return needs. What was kept, NULL: nothing. */
+static __noinline struct sp_saved *sp_call_save(const struct sp_probe *p, __u32 probe,
+						const struct sp_call *c, __u64 pid_tgid)
 {
 	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
 	struct sp_saved *s = bpf_map_lookup_elem(&sp_saved, &key);
@@ -36,15 +36,15 @@ static __noinline struct sp_saved *sp_call_save(const struct sp_call *c, __u64 p
 	s->bad = 0;
 	for (int i = 0; i < SP_NREG; i++)
 		s->arg[i] = c->arg[i];
-	if (n > SP_NREG)
+	if (p->nsaved > SP_NREG)
 		for (__u32 i = SP_NREG; i < SP_MAX_SAVED; i++) {
 			__u64 at = c->sp + SP_STACK_ARG + 8 * (i - SP_NREG);
 
-			if (i < n && bpf_probe_read_user(&s->arg[i], 8, (void *)at))
+			if (i < p->nsaved && bpf_probe_read_user(&s->arg[i], 8, (void *)at))
 				s->bad |= 1ull << i;
 		}
 	s->scope_ns = c->scope_ns;
-	s->ra = sp_return_address(c->sp);
+	s->ra = p->flags & SP_P_TRAP ? 0 : sp_return_address(c->sp);
 	s->ns = bpf_ktime_get_ns();
 	asm volatile("" ::: "memory");
 	s->sp = c->sp;

@@ -27,11 +27,11 @@ static __always_inline bool sp_scope_holds(const struct sp_scope *s)
 {
 	__u64 word = 0;
 
-	if (!SP_RET_POP || !s->ra)
+	if (!SP_RET_POP)
 		return true; /* cannot be told */
 	if (bpf_probe_read_user(&word, 8, (void *)s->sp))
 		return false;
-	return word == s->ra || sp_is_trampoline(word);
+	return (s->ra && word == s->ra) || sp_is_trampoline(word);
 }
 
 /* Drop what has ended, where the stack pointer at a function's entry is sp. When the innermost
@@ -89,7 +89,7 @@ static __noinline int sp_scope_enter(const struct sp_probe *p, __u32 idx, struct
 		c->scope_ns = sp_scope_top(t, c->sp);
 	if (!save)
 		return 0;
-	s = sp_call_save(c, pid_tgid, idx, p->nsaved);
+	s = sp_call_save(p, idx, c, pid_tgid);
 	if (t && push && s)
 		sp_scope_push(t, s);
 	return 0;

@@ -67,8 +67,9 @@ enum sp_type {
  * interpreter reads sizeof(type) bytes at v + off. Without it, v itself is truncated to the type.
  * For composite types v + off is the address of the object.
  * A program with SP_F_COND produces no argument: when it is zero or cannot be read, the program
- * after it is skipped; with a mask (max, 0: none) only these bits of it count; with SP_F_ZERO it holds
- * when it is zero. Programs with the same arg are alternatives: the first that can be read wins.
+ * after it is skipped; with a mask (max, 0: none) only these bits of it count; with SP_F_ZERO it
+ * holds when it is zero. Programs with the same arg are alternatives: the first that can be read
+ * wins.
  */
 #define SP_F_MEM  1
 #define SP_F_COND 2
@@ -113,6 +114,8 @@ enum sp_class {
 	32 /* a call that carries a room or an operation: what runs inside it is its own */
 #define SP_P_SCOPED 64  /* its records say which call encloses them (sp_rec.scope_ns) */
 #define SP_P_EACH   128 /* a record for each element: struct sp_each */
+#define SP_P_TRAP   256 /* a return probe: the kernel replaces the return address. Set when loaded \
+			 */
 struct sp_probe {
 	struct sp_fetch fetch[SP_MAX_FETCH];
 	struct sp_head head[SP_MAX_HEADS];
@@ -287,7 +290,8 @@ struct sp_saved {
 	__u64 bad;      /* bit i: arg[i] could not be read */
 	__u64 ns;       /* entered then */
 	__u64 scope_ns; /* as of sp_rec */
-	__u64 ra;       /* return address; 0: not known */
+	__u64 ra;       /* return address; 0: not known, or (x86-64) with SP_P_TRAP: the word at sp
+			   is an address of the kernel's page [uprobes] while it is under way */
 };
 
 #define SP_MAX_THREADS 8192 /* whose enclosing calls are known */

@@ -118,13 +118,13 @@ static void look_at_word(struct watched *w, const struct sp_saved *s, struct ins
 	struct iovec from = {(void *)(uintptr_t)s->sp, sizeof(word)};
 	ssize_t n;
 
-	if (!X86 || !s->ra)
+	if (!X86)
 		return;
 	n = process_vm_readv(w->id.pid, &to, 1, &from, 1, 0);
 	if (n < 0 && errno != EFAULT)
 		return; /* not allowed */
 	k->has_word = true;
-	k->word_holds = n == sizeof(word) && (word == s->ra || is_trampoline(w, word));
+	k->word_holds = n == sizeof(word) && ((s->ra && word == s->ra) || is_trampoline(w, word));
 }
 
 /* -ESRCH: the thread has ended. */
