@@ -114,8 +114,7 @@ enum sp_class {
 	32 /* a call that carries a room or an operation: what runs inside it is its own */
 #define SP_P_SCOPED 64  /* its records say which call encloses them (sp_rec.scope_ns) */
 #define SP_P_EACH   128 /* a record for each element: struct sp_each */
-#define SP_P_TRAP   256 /* a return probe: the kernel replaces the return address. Set when loaded \
-			 */
+#define SP_P_TRAP   256 /* a return probe, which replaces the return address; set when loaded */
 struct sp_probe {
 	struct sp_fetch fetch[SP_MAX_FETCH];
 	struct sp_head head[SP_MAX_HEADS];
