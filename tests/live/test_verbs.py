@@ -142,6 +142,7 @@ class Verbs(unittest.TestCase):
                 found = [(e["its_room"], e["object"], e["code"]) for e in run.calls("ibv_post_send", "tally")
                          if e["object"] == "queue pair 257"]
                 self.assertEqual((found[0], found[-1]), (("302", "queue pair 257", 2), (None, "queue pair 257", 0)))
+                self.assertIn("queue pair 257: 2 posted and not completed", " ".join(run.waiting["evidence"]))
                 self.assertNotIn(("tally", "queue pair 256"), [(e["kind"], e["object"]) for e in run.events],
                                  "all that was posted there came back")
 

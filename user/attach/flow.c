@@ -5,7 +5,7 @@
 #include "attach/flow.h"
 
 #define STEPS_MAX  65536
-#define VISITS_MAX 4096 /* ways to be followed at a time */
+#define VISITS_MAX 8192 /* of one walk; more is given up */
 
 struct jump {
 	int to, from; /* steps */
@@ -146,9 +146,9 @@ struct want {
 };
 struct walk {
 	const struct flow *f;
-	struct want todo[VISITS_MAX];
-	int ntodo;
-	uint64_t *seen; /* of each step: bit reg, and (loaded) bit 32 + reg */
+	struct want visit[VISITS_MAX]; /* in the order in which they are to be looked at */
+	int nvisits, next;
+	uint64_t *seen; /* of each step, to search less: bit reg, and (loaded) bit 32 + reg */
 	struct flow_value *out;
 	int n, max;
 };
@@ -179,18 +179,32 @@ static void emit_want(struct walk *w, bool is_entry, const struct want *want, in
 		unknown(w);
 }
 
-/* Go on with it just before a step. */
+static bool same(const struct want *a, const struct want *b)
+{
+	return a->step == b->step && a->reg == b->reg && a->loaded == b->loaded &&
+	       a->off == b->off && a->plus == b->plus;
+}
+
+static bool visited(const struct walk *w, const struct want *want)
+{
+	for (int i = w->nvisits - 1; i >= 0; i--)
+		if (same(&w->visit[i], want))
+			return true;
+	return false;
+}
+
+/* Go on with it just before a step. A loop that adds would never end. */
 static void push(struct walk *w, struct want want)
 {
 	uint64_t bit = 1ull << (want.reg % FLOW_REGS + (want.loaded ? FLOW_REGS : 0));
 
-	if (w->seen[want.step] & bit)
-		return; /* a loop: what else comes round it is lost only where it adds up */
+	if (w->seen[want.step] & bit && visited(w, &want))
+		return;
 	w->seen[want.step] |= bit;
-	if (w->ntodo == VISITS_MAX)
+	if (w->nvisits == VISITS_MAX)
 		unknown(w);
 	else
-		w->todo[w->ntodo++] = want;
+		w->visit[w->nvisits++] = want;
 }
 
 static bool is_saved_by_callee(enum insn_machine m, uint8_t reg)
@@ -320,8 +334,8 @@ int flow_values(const struct flow *f, int i, uint8_t reg, struct flow_value *out
 	w->seen = calloc((size_t)f->n + 1, sizeof(*w->seen));
 	if (w->seen) {
 		push(w, (struct want){i, reg, false, 0, 0});
-		while (w->ntodo > 0)
-			back_from(w, w->todo[--w->ntodo]);
+		while (w->next < w->nvisits)
+			back_from(w, w->visit[w->next++]);
 	}
 	n = w->n;
 	free(w->seen);

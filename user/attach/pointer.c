@@ -92,7 +92,7 @@ void pointer_say_how(struct plan_probe *out, const char *how, int functions)
 	if (functions > 1)
 		snprintf(count, sizeof(count), ", %d functions", functions);
 	snprintf(rest, sizeof(rest), "%s", out->where);
-	snprintf(out->where, sizeof(out->where), "%.24s%.20s; %.17s", how, count, rest);
+	snprintf(out->where, sizeof(out->where), "%.20s%.16s; %.25s", how, count, rest);
 }
 
 /* All of them, or none: -ENOMEM, else 0 with the reason in out. */

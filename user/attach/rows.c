@@ -55,8 +55,8 @@ static void rows_missing(const struct profile *p, int n, uint32_t pid, const boo
 		if (row.off)
 			plan_say_off(probe, row.reason, sizeof(row.reason));
 		else
-			snprintf(row.reason, sizeof(row.reason), "no mapped file is named %.60s",
-				 lib->file[0]);
+			snprintf(row.reason, sizeof(row.reason), "no mapped file is named %.60s%s",
+				 lib->file[0], lib->nfiles > 1 ? ", or one of the others" : "");
 		fn(ctx, &row);
 	}
 }
