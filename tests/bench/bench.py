@@ -15,7 +15,7 @@ import time
 
 from rig import ROOT
 
-GROUPS = ("attach", "hit", "node", "collector", "replay", "memory", "python", "sockets")
+GROUPS = ("attach", "hit", "calls", "node", "collector", "replay", "memory", "python", "sockets")
 
 
 def main():
