@@ -8,7 +8,8 @@
  *   send ROOM, post OP ... leave  what is between runs inside the transport's call
  *   make ROOM, close OP, status OP ANSWER, announce ROOM, begin ROOM, end  of the transport
  *   stall S, release S, block FUNCTION, unblock, result FUNCTION CODE TIMES, slow US  standin.h
- *   stream S  its address     burst CALLS REPEATS PAUSE_MS STEP  the least ns that STEP took
+ *   stream S  its address
+ *   burst CALLS REPEATS PAUSE_MS FUNCTION... [+ FUNCTION...]  the least ns that these took together
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -75,24 +76,29 @@ static call_fn *cuda_call(const char *text, uint64_t *n, CUstream *stream)
 
 static int do_burst(struct worker *w, const char *text)
 {
+	const char *plus = strstr(text, " + ");
 	unsigned calls, repeats, pause;
+	uint64_t n, n2 = 0;
 	double least = 1e18;
-	CUstream stream;
-	call_fn *fn;
-	uint64_t n;
+	CUstream stream, stream2 = NULL;
+	call_fn *fn, *fn2;
 	int at;
 
 	if (sscanf(text, "burst %u %u %u %n", &calls, &repeats, &pause, &at) != 3 || !calls)
 		return -1;
 	fn = cuda_call(text + at, &n, &stream);
-	if (!fn)
+	fn2 = plus ? cuda_call(plus + 3, &n2, &stream2) : NULL;
+	if (!fn || (plus && !fn2))
 		return -1;
 	for (unsigned r = 0; r < repeats; r++) {
 		uint64_t start = now_ns();
 		double each;
 
-		for (unsigned i = 0; i < calls; i++)
+		for (unsigned i = 0; i < calls; i++) {
 			fn(&w->calls, n, stream);
+			if (fn2)
+				fn2(&w->calls, n2, stream2);
+		}
 		each = (double)(now_ns() - start) / calls;
 		least = each < least ? each : least;
 		usleep(pause * 1000);

@@ -4,6 +4,7 @@ never return. One process and one watch serve all tests of a class."""
 import os
 import re
 import sqlite3
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -216,6 +217,17 @@ class Stuck(CallsCase):
             self.assertEqual(sorted(self.calls_of(self.events, kind)),
                              ["cuEventSynchronize", "cuMemcpyDtoHAsync", "cuStreamSynchronize", "cuStreamSynchronize",
                               "send"])
+
+
+class Script(unittest.TestCase):
+    """gpu_check.py, which is for a machine with a GPU, on what there is here."""
+
+    def test_gpu_check(self):
+        p = subprocess.run([sys.executable, os.path.join(cuda_rig.HERE, "gpu_check.py"), "--stand-in", "--build", sp.BUILD,
+                            "--rounds", "1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        self.assertEqual(p.returncode, 0, p.stdout)
+        self.assertIn("ok  all three: 600 made, 600 seen", p.stdout)
+        self.assertRegex(p.stdout, r"rate: \d+ turns/s without probes, [\d.]+ times as many with them")
 
 
 if __name__ == "__main__":
