@@ -67,6 +67,17 @@ static void forget_thread(struct scope *s, struct thread *t)
 	scope_thread_put(s, t);
 }
 
+static void evict(struct scope *s, struct thread *t)
+{
+	while (t->nodes && t->nodes->next)
+		wait_give_up(s, t->nodes);
+	t->room[0] = '\0';
+	if (t->nodes)
+		wait_give_up(s, t->nodes); /* the thread goes with its last node */
+	else
+		scope_thread_put(s, t);
+}
+
 struct thread *scope_thread_get(struct scope *s, uint32_t pid, uint32_t tid)
 {
 	struct thread *t = scope_thread(s, pid, tid);
@@ -74,7 +85,7 @@ struct thread *scope_thread_get(struct scope *s, uint32_t pid, uint32_t tid)
 	if (t)
 		return t;
 	while (HASH_COUNT(s->threads) >= SCOPE_THREADS)
-		forget_thread(s, s->threads); /* the one that came first */
+		evict(s, s->threads); /* the one that came first */
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return NULL;

@@ -80,6 +80,8 @@ void wait_done(struct scope *s, struct node *n, const char *room, bool doubtful,
 /* It has none: what waits is left to the call around it, 0: to its thread. The node is gone then.
  */
 void wait_outward(struct scope *s, struct node *n, uint64_t enter_ns);
+/* What waits goes on without a room, before it is known. The node is gone then. */
+void wait_give_up(struct scope *s, struct node *n);
 /* Which of the thread's calls are over, by what it does now? */
 void wait_over(struct scope *s, struct thread *t, const struct sp_rec_hit *rec, bool is_scope);
 void wait_tick(struct scope *s, uint64_t now_ns);

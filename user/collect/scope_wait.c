@@ -252,7 +252,7 @@ static void let_posts_go(struct scope *s, struct node *n)
 		node_free(s, n);
 }
 
-static void give_up(struct scope *s, struct node *n)
+void wait_give_up(struct scope *s, struct node *n)
 {
 	for (const struct waiter *w = n->first; w; w = w->next)
 		s->given_up++;
@@ -266,11 +266,11 @@ void wait_tick(struct scope *s, uint64_t now_ns)
 	struct node *next;
 
 	while (s->nodes && s->waiting > SCOPE_WAITERS)
-		give_up(s, s->nodes);
+		wait_give_up(s, s->nodes);
 	for (struct node *n = s->nodes; n; n = next) {
 		next = n->behind;
 		if (now_ns > n->born_ns + SCOPE_WAIT_NS)
-			give_up(s, n);
+			wait_give_up(s, n);
 		else if (n->posts && now_ns > n->born_ns + SCOPE_POST_NS)
 			let_posts_go(s, n);
 	}
