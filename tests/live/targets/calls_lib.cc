@@ -62,6 +62,7 @@ extern "C" NOINLINE long calls_wait(long n)
 
 extern "C" NOINLINE long calls_spin(long n)
 {
+	stop = 0;
 	while (!stop)
 		;
 	sink = sink + n;
