@@ -207,7 +207,7 @@ static void assert_room(const struct rig *r, int probe, int n, const char *room)
 	assert_string_equal(ev->room, room);
 }
 
-static void lose_records(struct rig *r, uint64_t now_ns)
+static inline void lose_records(struct rig *r, uint64_t now_ns)
 {
 	r->counters[SP_C_RING_FULL] += 3;
 	r->seq += 3;

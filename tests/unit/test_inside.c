@@ -1,84 +1,315 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls under way: what /proc says of a thread, and what follows from it. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+/* collect: calls that are under way, and work that is posted and not completed. */
+#include "collect_rig.h"
 
-#include "attach/inside.h"
+/* ---- calls under way ------------------------------------------------------------------------- */
 
-static void test_stack_pointer(void **state)
+static struct attach_inside row(int probe, uint32_t tid, uint64_t in, uint64_t enter, uint64_t arg1)
 {
-	static const char *const bad[] = {"",
-					  "\n",
-					  "0",
-					  "-1",
-					  "0x1 0x2",
-					  "202 0x1 0x2\n",
-					  "202 0x1 0x2 0x3 0x4 0x5 0x6 0x7f00\n",
-					  "what"};
-	uint64_t sp = 1;
-
-	assert_int_equal(inside_stack_pointer("running\n", &sp), -EAGAIN);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(inside_stack_pointer(bad[i], &sp), -EINVAL);
-	assert_int_equal(sp, 1);
-	assert_int_equal(inside_stack_pointer("202 0x55d0c8 0x80 0x0 0x0 0x0 0xffffffff "
-					      "0x7ffd12345678 0x7f0000001234\n",
-					      &sp),
-			 0);
-	assert_true(sp == 0x7ffd12345678);
-	assert_int_equal(inside_stack_pointer("-1 0x7ffd00000010 0x401000\n", &sp), 0);
-	assert_true(sp == 0x7ffd00000010);
+	return (struct attach_inside){.pid = PID,
+				      .tid = tid,
+				      .probe = probe,
+				      .enter_ns = enter,
+				      .scope_ns = in,
+				      .arg = {arg1},
+				      .nargs = 3};
 }
 
-#define ENTRY 0x7000
-
-static void test_stack_says_it(void **state)
+static const struct sp_event *inside(const struct rig *r, int probe)
 {
-	struct inside_known k = {.has_word = true, .word_holds = true, .has_sp = true};
-
-	k.sp = ENTRY - 8;
-	assert_int_equal(inside_judge(&k, ENTRY, true), INSIDE_YES);
-	assert_int_equal(inside_judge(&k, ENTRY, false), INSIDE_YES);
-	/* a leaf in a system call: on arm64 so is the caller after the return */
-	k.sp = ENTRY;
-	assert_int_equal(inside_judge(&k, ENTRY, true), INSIDE_YES);
-	assert_int_equal(inside_judge(&k, ENTRY, false), INSIDE_UNSURE);
-	k.sp = ENTRY + 8;
-	assert_int_equal(inside_judge(&k, ENTRY, true), INSIDE_NO);
-	assert_int_equal(inside_judge(&k, ENTRY, false), INSIDE_NO);
-	/* the word is another's, however deep the thread is */
-	k.sp = ENTRY - 800;
-	k.word_holds = false;
-	k.returns_by_trap = true;
-	assert_int_equal(inside_judge(&k, ENTRY, true), INSIDE_NO);
+	for (int i = 0; i < r->n; i++)
+		if (!strcmp(r->ev[i].kind, "inside") && r->ev[i].probe == probe)
+			return &r->ev[i];
+	return NULL;
 }
 
-static void test_thread_that_runs(void **state)
+static int kinds(const struct rig *r, const char *kind)
 {
-	struct inside_known k = {0};
+	int n = 0;
 
-	assert_int_equal(inside_judge(&k, ENTRY, true), INSIDE_UNSURE);
-	k.returns_by_trap = true;
-	assert_int_equal(inside_judge(&k, ENTRY, true), INSIDE_UNSURE);
-	k.has_word = true;
-	assert_int_equal(inside_judge(&k, ENTRY, true), INSIDE_NO);
-	k.word_holds = true;
-	assert_int_equal(inside_judge(&k, ENTRY, true), INSIDE_YES);
-	k.returns_by_trap = false; /* an exception may have left it there */
-	assert_int_equal(inside_judge(&k, ENTRY, true), INSIDE_UNSURE);
+	while (of_kind(r, kind, n))
+		n++;
+	return n;
+}
+
+static void test_told_once(void **state)
+{
+	struct rig *r = *state;
+	struct attach_inside in[] = {row(P_SYNC, 1, 0, SEC, 0xabc), row(P_RECV, 2, 0, SEC, 1)};
+
+	collect_inside(r->c, in, 2, SEC + SEC / 2);
+	release(r, SEC + SEC / 2);
+	assert_int_equal(r->n, 0); /* not yet a second */
+	collect_inside(r->c, in, 2, 2 * SEC);
+	collect_inside(r->c, in, 2, 3 * SEC);
+	release(r, 4 * SEC);
+	assert_int_equal(r->n, 1); /* and the other one waits by its nature */
+	assert_string_equal(r->ev[0].kind, "inside");
+	assert_int_equal(r->ev[0].role, ROLE_CALL);
+	assert_int_equal(r->ev[0].tid, 1);
+	assert_int_equal(r->ev[0].code, SEC);
+	assert_string_equal(r->ev[0].object, "stream 0xabc");
+	assert_string_equal(r->ev[0].note, "");
+	assert_string_equal(r->ev[0].room, "");
+	give(r, P_SYNC, 1, 0, SEC, 5 * SEC, 0xabc);
+	collect_inside(r->c, NULL, 0, 6 * SEC);
+	release(r, 7 * SEC);
+	assert_int_equal(kinds(r, "left"), 1);
+	assert_int_equal(of_kind(r, "left", 0)->ns, 5 * SEC);
+	assert_int_equal(of_kind(r, "left", 0)->took_ns, 4 * SEC);
+}
+
+static void test_left_without_a_record(void **state)
+{
+	struct rig *r = *state;
+	struct attach_inside in = row(P_SYNC, 1, 0, SEC, 1);
+	struct attach_inside next = row(P_SYNC, 1, 0, 4 * SEC, 1);
+
+	collect_inside(r->c, &in, 1, 3 * SEC);
+	collect_inside(r->c, &next, 1, 6 * SEC); /* the same function, another call */
+	give_exit(r, 1, 7 * SEC, false);
+	release(r, 8 * SEC);
+	assert_int_equal(kinds(r, "inside"), 2);
+	assert_int_equal(kinds(r, "left"), 2);
+	assert_int_equal(of_kind(r, "left", 0)->code, SEC);
+	assert_int_equal(of_kind(r, "left", 1)->ns, 7 * SEC);
+}
+
+static void test_not_verified(void **state)
+{
+	struct rig *r = *state;
+	struct attach_inside in = row(P_SYNC, 1, 0, SEC, 1);
+
+	in.unsure = true;
+	collect_inside(r->c, &in, 1, 3 * SEC);
+	collect_inside(r->c, &in, 1, 4 * SEC);
+	in.unsure = false;
+	collect_inside(r->c, &in, 1, 5 * SEC);
+	release(r, 8 * SEC);
+	assert_int_equal(kinds(r, "inside"), 2);
+	assert_string_equal(of_kind(r, "inside", 0)->note, "not verified");
+	assert_string_equal(of_kind(r, "inside", 1)->note, "");
+}
+
+/* The enclosing call never returns: its operation, in a register, tells the room; and what ran
+ * inside before. */
+static void test_blocked_enclosing_call(void **state)
+{
+	struct rig *r = *state;
+	struct attach_inside in[] = {row(P_SYNC, 1, 2 * SEC, 2 * SEC + 50, 0xabc),
+				     row(P_POST, 1, 0, 2 * SEC, 0x100)};
+
+	give(r, P_CREATE, 1, 0, SEC, SEC + 5, 0x100, 7);
+	give(r, P_COPY, 1, 2 * SEC, 2 * SEC + 10, 2 * SEC + 20, 4096);
+	release(r, 3 * SEC);
+	assert_null(nth(r, P_COPY, 0));
+	collect_inside(r->c, in, 2, 4 * SEC);
+	release(r, 5 * SEC);
+	assert_room(r, P_COPY, 0, "7");
+	assert_string_equal(inside(r, P_SYNC)->room, "7");
+	assert_string_equal(inside(r, P_POST)->room, "7");
+	/* a register that is not known tells nothing */
+	in[0].enter_ns = 5 * SEC + 1;
+	in[0].scope_ns = in[1].enter_ns = 5 * SEC;
+	in[1].bad = 1;
+	r->n = 0;
+	collect_inside(r->c, in, 2, 8 * SEC);
+	release(r, 9 * SEC);
+	assert_string_equal(inside(r, P_SYNC)->room, "");
+}
+
+static void test_room_around_or_of_the_thread(void **state)
+{
+	struct rig *r = *state;
+	struct attach_inside in[] = {
+		row(P_SYNC, 1, 2 * SEC + 1, 2 * SEC + 2, 1), /* in MUTE in ROOM 7 */
+		row(P_MUTE, 1, 2 * SEC, 2 * SEC + 1, 1),
+		row(P_ROOM, 1, 0, 2 * SEC, 7),
+		row(P_SYNC, 2, 0, 2 * SEC, 1),
+		row(P_SYNC, 3, SEC, 2 * SEC, 1), /* what is around it is not known */
+		row(P_COPY, 4, 0, 2 * SEC, 1),   /* scope: call */
+	};
+
+	for (uint32_t tid = 2; tid <= 4; tid++)
+		give(r, P_WORK, tid, 0, SEC, SEC, 9);
+	collect_inside(r->c, in, 6, 4 * SEC);
+	release(r, 5 * SEC);
+	for (int i = 0; i < r->n; i++) {
+		static const char *const room[] = {"", "7", "9", "", ""};
+
+		if (!strcmp(r->ev[i].kind, "inside"))
+			assert_string_equal(r->ev[i].room, room[r->ev[i].tid]);
+	}
+	assert_int_equal(kinds(r, "inside"), 6);
+}
+
+/* It is neither under way any more nor has it told anything. */
+static void test_gone_without_a_word(void **state)
+{
+	struct rig *r = *state;
+
+	give(r, P_COPY, 1, SEC, SEC + 10, SEC + 20, 1, 0, (uint64_t)-1);
+	collect_inside(r->c, NULL, 0, 3 * SEC);
+	collect_inside(r->c, NULL, 0, 4 * SEC);
+	release(r, 5 * SEC);
+	assert_room(r, P_COPY, 0, "");
+}
+
+/* ---- work that is open -------------------------------------------------------------------------
+ */
+
+static void look(struct rig *r, uint64_t now, uint64_t posted, uint64_t asked, uint64_t completed,
+		 uint64_t post_ns, uint64_t done_ns)
+{
+	struct attach_tally t = {.pid = PID,
+				 .key = 17,
+				 .n = {.posted = posted,
+				       .asked = asked,
+				       .completed = completed,
+				       .post_ns = post_ns,
+				       .done_ns = done_ns,
+				       .tid = 3}};
+
+	collect_tallies(r->c, &t, 1, now);
+	release(r, now);
+}
+
+static const struct sp_event *last_tally(const struct rig *r)
+{
+	return of_kind(r, "tally", kinds(r, "tally") - 1);
+}
+
+static void test_tally(void **state)
+{
+	struct rig *r = *state;
+
+	look(r, 2 * SEC, 5, 5, 3, SEC + SEC / 2, SEC);
+	assert_int_equal(r->n, 0); /* half a second ago */
+	look(r, 3 * SEC, 5, 5, 3, SEC + SEC / 2, SEC);
+	look(r, 4 * SEC, 5, 5, 3, SEC + SEC / 2, SEC);
+	assert_int_equal(kinds(r, "tally"), 1);
+	assert_int_equal(last_tally(r)->code, 2);
+	assert_int_equal(last_tally(r)->op, SEC + SEC / 2);
+	assert_int_equal(last_tally(r)->tid, 3);
+	assert_string_equal(last_tally(r)->object, "queue pair 17");
+	look(r, 5 * SEC, 6, 6, 3, 4 * SEC + 1, SEC); /* one more: told when it is quiet */
+	assert_int_equal(kinds(r, "tally"), 1);
+	look(r, 6 * SEC, 6, 6, 3, 4 * SEC + 1, SEC);
+	assert_int_equal(last_tally(r)->code, 3);
+	look(r, 7 * SEC, 6, 6, 4, 4 * SEC + 1, 6 * SEC + SEC / 2); /* it goes on */
+	assert_int_equal(last_tally(r)->code, 2);
+	assert_int_equal(last_tally(r)->op, 6 * SEC + SEC / 2);
+	look(r, 8 * SEC, 6, 6, 6, 4 * SEC + 1, 7 * SEC + SEC / 2);
+	assert_int_equal(last_tally(r)->code, 0);
+	look(r, 20 * SEC, 6, 6, 6, 4 * SEC + 1, 7 * SEC);
+	assert_int_equal(kinds(r, "tally"), 4);
+}
+
+/* Completions of what was posted before the attach: neither below zero nor out of the air. */
+static void test_posted_before(void **state)
+{
+	struct rig *r = *state;
+
+	look(r, 3 * SEC, 2, 2, 7, SEC, SEC);
+	look(r, 6 * SEC, 10, 10, 15, 5 * SEC, 5 * SEC);
+	assert_int_equal(r->n, 0);
+	look(r, 9 * SEC, 14, 14, 17, 7 * SEC, 7 * SEC); /* 5 were from before, so 2 are open */
+	assert_int_equal(last_tally(r)->code, 2);
+}
+
+/* Of ten posts one asks; a completion of one from before must not make the others open. */
+static void test_unsignalled(void **state)
+{
+	struct rig *r = *state;
+
+	look(r, 3 * SEC, 10, 1, 2, SEC, SEC);
+	look(r, 6 * SEC, 20, 2, 3, 5 * SEC, 5 * SEC);
+	look(r, 9 * SEC, 30, 3, 4, 8 * SEC - 1, 8 * SEC - 1);
+	look(r, 12 * SEC, 40, 4, 5, 11 * SEC - 1, 11 * SEC - 1);
+	assert_int_equal(r->n, 0);
+}
+
+/* A queue where all of them complete, asked or not. */
+static void test_all_complete(void **state)
+{
+	struct rig *r = *state;
+
+	look(r, 3 * SEC, 5, 0, 3, SEC, SEC);
+	assert_int_equal(last_tally(r)->code, 2);
+	look(r, 6 * SEC, 5, 0, 5, SEC, 5 * SEC);
+	assert_int_equal(last_tally(r)->code, 0);
+}
+
+static void test_all_complete_some_asked(void **state)
+{
+	struct rig *r = *state;
+
+	for (uint64_t i = 1; i <= 3; i++)
+		look(r, (3 * i + 1) * SEC, 10 * i, i, 10 * i, 3 * i * SEC, 3 * i * SEC);
+	assert_int_equal(r->n, 0);
+	look(r, 20 * SEC, 50, 5, 40, 15 * SEC, 15 * SEC);
+	assert_int_equal(last_tally(r)->code, 10);
+}
+
+static void post(struct rig *r, uint32_t tid, uint64_t in, uint64_t at, uint32_t n)
+{
+	give_call(r, P_SEND, tid, in, at, at + 5, (const uint64_t[3]){17}, n);
+}
+
+static void test_room_of_a_tally(void **state)
+{
+	struct rig *r = *state;
+
+	post(r, 1, SEC, SEC + 10, 3);
+	give(r, P_ROOM, 1, 0, SEC, SEC + 100, 7);
+	look(r, 4 * SEC, 3, 3, 0, SEC + 10, 0);
+	assert_string_equal(last_tally(r)->room, "7");
+	assert_int_equal(last_tally(r)->code, 3);
+	assert_int_equal(last_tally(r)->probe, P_SEND);
+	/* of two rooms: whose is open is not known; of the later one's alone it is */
+	post(r, 1, 5 * SEC, 5 * SEC + 10, 2);
+	give(r, P_ROOM, 1, 0, 5 * SEC, 5 * SEC + 100, 8);
+	look(r, 7 * SEC, 5, 5, 0, 5 * SEC + 10, 0);
+	assert_string_equal(last_tally(r)->room, "");
+	look(r, 9 * SEC, 5, 5, 3, 5 * SEC + 10, 7 * SEC + 1);
+	assert_string_equal(last_tally(r)->room, "8");
+	/* a post that was not seen came after */
+	look(r, 12 * SEC, 6, 6, 3, 10 * SEC, 7 * SEC + 1);
+	assert_string_equal(last_tally(r)->room, "");
+}
+
+/* A queue that is destroyed takes what is open with it: its address may come again. */
+static void test_key_is_released(void **state)
+{
+	struct rig *r = *state;
+
+	look(r, 3 * SEC, 5, 5, 3, SEC, SEC);
+	assert_int_equal(last_tally(r)->code, 2);
+	give(r, P_CLOSE, 1, 0, 4 * SEC, 4 * SEC, 17);
+	look(r, 5 * SEC, 5, 5, 3, SEC, SEC);
+	assert_int_equal(last_tally(r)->code, 0);
+	look(r, 9 * SEC, 8, 8, 5, 7 * SEC, 7 * SEC);
+	assert_int_equal(last_tally(r)->code, 1);
 }
 
 int main(void)
 {
+#define RIG(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stack_pointer),
-		cmocka_unit_test(test_stack_says_it),
-		cmocka_unit_test(test_thread_that_runs),
+		RIG(test_told_once),
+		RIG(test_left_without_a_record),
+		RIG(test_not_verified),
+		RIG(test_blocked_enclosing_call),
+		RIG(test_room_around_or_of_the_thread),
+		RIG(test_gone_without_a_word),
+		RIG(test_tally),
+		RIG(test_posted_before),
+		RIG(test_unsignalled),
+		RIG(test_all_complete),
+		RIG(test_all_complete_some_asked),
+		RIG(test_room_of_a_tally),
+		RIG(test_key_is_released),
 	};
 
-	return cmocka_run_group_tests_name("inside", tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
