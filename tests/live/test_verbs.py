@@ -54,6 +54,10 @@ class Posts:
             self.waiting = w.wait_stuck(302)
             say("b", "release 1; drain 2")
             sp.wait_for(lambda: self.tallies(w.db)[-1]["code"] == 0, 10, "their completion")
+            say("b", "qp 3; stall 3; write 3 1")
+            sp.wait_for(lambda: self.tallies(w.db, 259), 10, "another post without completion")
+            say("b", "destroy 3")
+            sp.wait_for(lambda: self.tallies(w.db, 259)[-1]["code"] == 0, 10, "none of a queue pair that is gone")
             self.app.tell("d", "block post_send; announce 303; send 303; write 2 1; leave")
             self.stuck = w.wait_stuck(303)
             say("c", "unblock")
@@ -74,8 +78,8 @@ class Posts:
     def calls(self, probe, *kinds):
         return [e for e in self.events if e["role_name"] == "call" and e["probe_name"] == probe and e["kind"] in kinds]
 
-    def tallies(self, db):
-        return [e for e in self.read(db) if e["kind"] == "tally" and e["object"] == "queue pair 257"]
+    def tallies(self, db, qp=257):
+        return [e for e in self.read(db) if e["kind"] == "tally" and e["object"] == f"queue pair {qp}"]
 
 
 class Verbs(unittest.TestCase):
@@ -117,8 +121,8 @@ class Verbs(unittest.TestCase):
     def test_others_are_counted(self):
         for run in self.runs:
             with self.subTest(provider=run.name):
-                self.assertEqual(sum(e["count"] for e in run.calls("ibv_post_send", "count")), 4)
-                self.assertTrue(any("belong to no room: ibv_post_send 4" in line for line in run.err), run.err)
+                self.assertEqual(sum(e["count"] for e in run.calls("ibv_post_send", "count")), 5)
+                self.assertTrue(any("belong to no room: ibv_post_send 5" in line for line in run.err), run.err)
 
     def test_failed_completions_have_names(self):
         for run in self.runs:

@@ -55,6 +55,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, unblocked = PTHREAD_COND_INITIALIZER;
 static struct qp *qps[MAX_QPS];
 static int nqps;
+static uint32_t next_number = 0x100;
 static const char *blocked;
 
 /* ---- the engine ------------------------------------------------------------------------------ */
@@ -216,7 +217,7 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 		q->base.pd = pd;
 		q->base.send_cq = attr->send_cq;
 		q->base.recv_cq = attr->recv_cq;
-		q->base.qp_num = 0x100 + (uint32_t)nqps;
+		q->base.qp_num = next_number++;
 		q->base.qp_type = attr->qp_type;
 		pthread_mutex_init(&q->base.mutex, NULL);
 		pthread_cond_init(&q->base.cond, NULL);
@@ -227,14 +228,26 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 	return q ? &q->base : NULL;
 }
 
+static int destroy_qp(struct ibv_qp *qp)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < nqps; i++)
+		if (&qps[i]->base == qp)
+			qps[i] = qps[--nqps];
+	pthread_mutex_unlock(&lock);
+	free(qp);
+	return 0;
+}
+
 static void async_event(struct ibv_context *c, struct ibv_async_event *event)
 {
 }
 
 static void *const common_ops[SLOTS] = {
-	[SLOT_POST_SEND] = post_send, [SLOT_POLL_CQ] = poll_cq,
-	[SLOT_ALLOC_PD] = alloc_pd,   [SLOT_CREATE_CQ] = create_cq,
-	[SLOT_CREATE_QP] = create_qp, [SLOT_ASYNC_EVENT] = async_event,
+	[SLOT_POST_SEND] = post_send,     [SLOT_POLL_CQ] = poll_cq,
+	[SLOT_ALLOC_PD] = alloc_pd,       [SLOT_CREATE_CQ] = create_cq,
+	[SLOT_CREATE_QP] = create_qp,     [SLOT_DESTROY_QP] = destroy_qp,
+	[SLOT_ASYNC_EVENT] = async_event,
 };
 static void *const other_ops[SLOTS] = {
 	[SLOT_POLL_CQ] = poll_cq_other,

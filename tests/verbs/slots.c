@@ -26,8 +26,10 @@ static int called;
 #define TEN(m, t) m(t##0) m(t##1) m(t##2) m(t##3) m(t##4) m(t##5) m(t##6) m(t##7) m(t##8) m(t##9)
 #define ALL(m)                                                                                     \
 	TEN(m, )                                                                                   \
-	TEN(m, 1) TEN(m, 2) TEN(m, 3) TEN(m, 4) TEN(m, 5) TEN(m, 6) TEN(m, 7) TEN(m, 8) TEN(m, 9)  \
-		TEN(m, 10) TEN(m, 11) TEN(m, 12) TEN(m, 13) TEN(m, 14) TEN(m, 15)
+	TEN(m, 1)                                                                                  \
+	TEN(m, 2)                                                                                  \
+	TEN(m, 3) TEN(m, 4) TEN(m, 5) TEN(m, 6) TEN(m, 7) TEN(m, 8) TEN(m, 9) TEN(m, 10)           \
+		TEN(m, 11) TEN(m, 12) TEN(m, 13) TEN(m, 14) TEN(m, 15)
 
 ALL(FUNCTION)
 static void *const table[SLOTS] = {ALL(ENTRY)};
@@ -69,6 +71,8 @@ int main(void)
 	tell("CREATE_CQ");
 	ibv_create_qp(&pd, &attr);
 	tell("CREATE_QP");
+	ibv_destroy_qp(&qp);
+	tell("DESTROY_QP");
 	if (pipe(fd) || write(fd[1], &desc, sizeof(desc)) != sizeof(desc))
 		return 1;
 	c->async_fd = fd[0];

@@ -5,6 +5,7 @@
  * which is made when first named, does the steps in turn and answers "NAME: RESULT RESULT...".
  *   open FILE                 load a provider, and open its device
  *   qp N                      make queue pair N (0 to 7); its number
+ *   destroy N                 and destroy it
  *   write N COUNT [BYTES [quiet]]  COUNT requests in one call; quiet: only the last one asks for a
  *                             completion; result of the call
  *   poll, drain COUNT         ibv_poll_cq once; until so many have come: status of each
@@ -223,6 +224,11 @@ static int do_verbs(struct worker *w, const char *text)
 		return -1;
 	if (sscanf(text, "qp %u", &n) == 1)
 		return make_qp(w, n);
+	if (sscanf(text, "destroy %u", &n) == 1) {
+		say(w, " %d", ibv_destroy_qp(qps[n]));
+		qps[n] = NULL;
+		return 0;
+	}
 	if (sscanf(text, "write %u %u %u %7s", &n, &count, &bytes, word) >= 1) {
 		if (!qps[n] || count > MAX_LIST || bytes > MAX_BYTES)
 			return -1;
