@@ -90,17 +90,30 @@ MultiTransport::BatchID MultiTransport::allocateBatchID(size_t batch_size)
 
 Status MultiTransport::freeBatchID(BatchID batch_id)
 {
+	return freeBatchID(batch_id, {});
+}
+
+Status MultiTransport::freeBatchID(BatchID batch_id, const std::function<void()> &before_delete)
+{
 	auto &desc = to_desc(batch_id);
 
 	test_point(HOOK_FREE);
 	for (auto &task : desc.task_list)
 		if (!task.is_finished)
 			return {Status::Code::kBatchBusy, "some task has not ended"};
+	if (before_delete)
+		before_delete();
 	delete &desc;
 	return {};
 }
 
 Status MultiTransport::submitTransfer(BatchID batch_id, const std::vector<TransferRequest> &entries)
+{
+	return submitTransfer(batch_id, entries, nullptr);
+}
+
+Status MultiTransport::submitTransfer(BatchID batch_id, const std::vector<TransferRequest> &entries,
+				      std::vector<size_t> *)
 {
 	auto &desc = to_desc(batch_id);
 	bool fail;

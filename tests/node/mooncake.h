@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -139,6 +140,10 @@ class MultiTransport
 	BatchID allocateBatchID(size_t batch_size);
 	Status freeBatchID(BatchID batch_id);
 	Status submitTransfer(BatchID batch_id, const std::vector<TransferRequest> &entries);
+	/* Of the main branch: what the two above are made of. */
+	Status freeBatchID(BatchID batch_id, const std::function<void()> &before_delete);
+	Status submitTransfer(BatchID batch_id, const std::vector<TransferRequest> &entries,
+			      std::vector<size_t> *task_sizes);
 	Status getTransferStatus(BatchID batch_id, size_t task_id, TransferStatus &status);
 	Status getBatchTransferStatus(BatchID batch_id, TransferStatus &status);
 
