@@ -2,7 +2,7 @@
 BENCH_B := $(B)/bench
 
 .PHONY: benches
-benches: $(BENCH_B)/target $(BENCH_B)/null $(BENCH_B)/null.bpf.o $(BENCH_B)/model $(B)/live/sock_peer $(B)/live/zmq_peer $(B)/cuda/cuda_app
+benches: $(BENCH_B)/target $(BENCH_B)/null $(BENCH_B)/null.bpf.o $(BENCH_B)/model $(B)/live/sock_peer $(B)/live/zmq_peer $(B)/cuda/cuda_app verbs
 
 $(BENCH_B)/libbench.so: tests/bench/calls.c
 	$(call say,BENCH,$@)
