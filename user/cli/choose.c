@@ -4,45 +4,75 @@
 #include <string.h>
 
 #include "cli/choose.h"
+#include "cli/choose_libs.h"
 #include "cli/choose_root.h"
 
-/* The first that fits and whose root is in the process; NULL: none, or nothing can be told. */
-static const struct profile *by_root(const struct profile_file *pf, pid_t pid, const char *cmdline)
+/* Does any profile that fits have its libraries in the process? */
+static bool any_mapped(const struct profile_file *pf, pid_t pid, const char *cmdline)
 {
 	for (int i = 0; i < pf->nprofiles; i++)
 		if (profile_fits(&pf->profiles[i], cmdline) &&
-		    cli_root_found(pid, &pf->profiles[i]) == 1)
-			return &pf->profiles[i];
-	return NULL;
+		    cli_libs_mapped(pid, &pf->profiles[i]) == 1)
+			return true;
+	return false;
+}
+
+/* Of those that fit, with their libraries mapped where that is so of any: the first whose root is
+ * in the process (*rooted), or the first. */
+static const struct profile *choose(const struct profile_file *pf, pid_t pid, const char *cmdline,
+				    bool *rooted)
+{
+	bool mapped = any_mapped(pf, pid, cmdline);
+	const struct profile *first = NULL;
+
+	*rooted = false;
+	for (int i = 0; i < pf->nprofiles; i++) {
+		const struct profile *p = &pf->profiles[i];
+
+		if (!profile_fits(p, cmdline) || (mapped && cli_libs_mapped(pid, p) != 1))
+			continue;
+		if (cli_root_found(pid, p) == 1) {
+			*rooted = true;
+			return p;
+		}
+		if (!first)
+			first = p;
+	}
+	return first;
 }
 
 /*
  * Both ends of a transfer may have one title and the same libraries: what a process is at tells.
- * One that is still starting is at nothing yet.
+ * One title may also stand for several transports: the libraries tell. A process that is still
+ * starting is at nothing yet, and one that has both, or none, is the first's.
  */
 const struct profile *cli_profile_of(const struct profile_file *pf, pid_t pid)
 {
-	const struct profile *first, *rooted = NULL;
 	char cmdline[4096];
+	bool rooted;
 	int n = 0;
 
 	if (target_cmdline(pid, cmdline, sizeof(cmdline)))
 		return NULL;
-	first = profile_by_cmdline(pf, cmdline);
 	for (int i = 0; i < pf->nprofiles; i++)
 		n += profile_fits(&pf->profiles[i], cmdline);
-	if (n > 1)
-		rooted = by_root(pf, pid, cmdline);
-	return rooted ? rooted : first;
+	return n > 1 ? choose(pf, pid, cmdline, &rooted) : profile_by_cmdline(pf, cmdline);
 }
 
 bool cli_is_anothers(const struct profile_file *pf, pid_t pid, const struct profile *p)
 {
+	const struct profile *other;
 	char cmdline[4096];
+	bool rooted;
 
-	if (target_cmdline(pid, cmdline, sizeof(cmdline)) || cli_root_found(pid, p) != 0)
+	if (target_cmdline(pid, cmdline, sizeof(cmdline)))
 		return false;
-	return by_root(pf, pid, cmdline);
+	other = choose(pf, pid, cmdline, &rooted);
+	if (!other || other == p)
+		return false;
+	/* by its root, or by its libraries alone, which this one's are not */
+	return rooted ? cli_root_found(pid, p) == 0 || cli_libs_mapped(pid, p) != 1
+		      : cli_libs_mapped(pid, other) == 1 && cli_libs_mapped(pid, p) == 0;
 }
 
 const struct profile *cli_choose_profile(const struct profile_file *pf, const char *name, pid_t pid,
