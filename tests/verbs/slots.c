@@ -24,12 +24,11 @@ static int called;
 	}
 #define ENTRY(n)  (void *)function_##n,
 #define TEN(m, t) m(t##0) m(t##1) m(t##2) m(t##3) m(t##4) m(t##5) m(t##6) m(t##7) m(t##8) m(t##9)
+/* clang-format off */
 #define ALL(m)                                                                                     \
-	TEN(m, )                                                                                   \
-	TEN(m, 1)                                                                                  \
-	TEN(m, 2)                                                                                  \
-	TEN(m, 3) TEN(m, 4) TEN(m, 5) TEN(m, 6) TEN(m, 7) TEN(m, 8) TEN(m, 9) TEN(m, 10)           \
-		TEN(m, 11) TEN(m, 12) TEN(m, 13) TEN(m, 14) TEN(m, 15)
+	TEN(m, ) TEN(m, 1) TEN(m, 2) TEN(m, 3) TEN(m, 4) TEN(m, 5) TEN(m, 6) TEN(m, 7)             \
+	TEN(m, 8) TEN(m, 9) TEN(m, 10) TEN(m, 11) TEN(m, 12) TEN(m, 13) TEN(m, 14) TEN(m, 15)
+/* clang-format on */
 
 ALL(FUNCTION)
 static void *const table[SLOTS] = {ALL(ENTRY)};

@@ -266,15 +266,15 @@ static bool back_over_store(struct walk *w, const struct flow_step *s, struct wa
 static void back_over(struct walk *w, int over, struct want want)
 {
 	const struct flow_step *s = &w->f->step[over];
+	bool lost;
 
 	want.step = over;
 	if (back_over_store(w, s, want))
 		return;
-	if (s->in.kind == INSN_CALL && !is_saved_by_callee(w->f->machine, want.reg))
-		unknown(w);
-	else if (!(s->writes >> want.reg & 1))
+	lost = s->in.kind == INSN_CALL && !is_saved_by_callee(w->f->machine, want.reg);
+	if (!lost && !(s->writes >> want.reg & 1))
 		push(w, want);
-	else if (s->reg == want.reg)
+	else if (!lost && s->reg == want.reg)
 		through(w, s, want);
 	else
 		unknown(w);

@@ -206,7 +206,8 @@ static void scan_got_arm64(const struct insn_part *p, struct calls *c)
 		if ((adrp & 0x9f00001f) != 0x90000010 || (ldr & 0xffc003ff) != 0xf9400211)
 			continue;
 		if (!is_in(c->got, c->ngot,
-			   (addr & ~0xfffull) + (uint64_t)page * 4096 + (ldr >> 10 & 0xfff) * 8))
+			   (addr & ~0xfffull) + (uint64_t)page * 4096 +
+				   (uint64_t)(ldr >> 10 & 0xfff) * 8))
 			continue;
 		add_stub(c, addr);
 		if (i >= 4 && word_at(p->code + i - 4) == 0xd503245f)
@@ -314,10 +315,10 @@ static void add_tables(const struct elf_file *ef, uint64_t call, int argument, i
 	for (int k = 0; k < n; k++) {
 		uint64_t table = (uint64_t)v[k].off;
 
-		if (v[k].kind == FLOW_CONST)
+		/* the second: its address is in the GOT */
+		if (v[k].kind == FLOW_CONST ||
+		    (v[k].kind == FLOW_LOAD_CONST && reloc_pointer(ef, table, &table)))
 			add_entry(ef, table, slot, out);
-		else if (v[k].kind == FLOW_LOAD_CONST && reloc_pointer(ef, table, &table))
-			add_entry(ef, table, slot, out); /* its address is in the GOT */
 		else
 			told = false;
 	}

@@ -11,8 +11,8 @@
 #define DT_RELR   36
 #endif
 
-#define DYN_MAX   256 /* entries of a dynamic section that are looked at */
-#define RELR_BITS 63  /* words that one bitmap stands for */
+#define DYN_MAX    256    /* entries of a dynamic section that are looked at */
+#define RELR_BYTES 504ull /* what one bitmap stands for: 63 words */
 
 struct table {
 	const uint8_t *p;
@@ -182,10 +182,10 @@ static bool in_relr(const struct table *t, uint64_t at)
 			base = word + 8;
 			continue;
 		}
-		if (at >= base && at - base < RELR_BITS * 8 && (at - base) % 8 == 0 &&
+		if (at >= base && at - base < RELR_BYTES && (at - base) % 8 == 0 &&
 		    word >> ((at - base) / 8 + 1) & 1)
 			return true;
-		base += RELR_BITS * 8;
+		base += RELR_BYTES;
 	}
 	return false;
 }

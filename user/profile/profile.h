@@ -226,12 +226,12 @@ struct profile_need { /* one word of done.needs: "kv.last" or "aux" */
 struct profile {
 	char *name;
 	char *match_cmdline; /* glob over the NUL-joined-by-space cmdline or the comm; NULL: none */
-	bool room_u64;       /* else string */
 	struct {
 		uint64_t lo, hi;
 	} fake[PROFILE_MAX_FAKE]; /* inclusive; "<64" is 0..63 */
 	int nfake;
 	uint64_t stage_ns[SP_STAGE_MAX]; /* indexed by enum sp_stage */
+	bool room_u64;                   /* else string */
 	bool delayed[SP_STAGE_MAX]; /* what waits there for others is ended by the server itself */
 	struct profile_need needs[PROFILE_MAX_NEEDS];
 	int nneeds;
