@@ -18,7 +18,7 @@ class Native(Together):
 
 # decode-continued and healthy have tests of their own below
 for _name in scenarios.SCENARIOS:
-    if _name not in ("healthy", "decode-continued"):
+    if _name not in ("healthy", "decode-continued") and "nixl" in scenarios.SCENARIOS[_name].transports:
         Scenario.add(_name)
 # From the transport alone, rooms that have posted nothing are known to wait behind a worker by the route that
 # earlier rooms took: these are warmed up.

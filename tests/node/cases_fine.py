@@ -213,7 +213,7 @@ def decode_killed(run):
     return Expect(ended={(room, 1): "failed"})
 
 
-@scenario("transfer-error")
+@scenario("transfer-error", ("nixl",))
 def transfer_error(run):
     """A hook lets the status call of one room's writes answer -3: the room fails at once."""
     decode, room, fine = run.decode(), run.room(0), run.room(0)

@@ -35,7 +35,7 @@ def post_twice(run, announces):
     return Expect(pinned=[(room, 2)], ended={(room, 1): "done"})
 
 
-@scenario("abort-retry-forward")
+@scenario("abort-retry-forward", ("nixl",))
 def abort_retry_forward(run):
     """Decode aborts a room and retries it within one forward pass. A natural race: the retry finds
     the entry Failed and clears it; the first life comes out of its forward pass and has none."""
@@ -103,7 +103,7 @@ def culprit_ended(run):
     return Expect(pinned=[(victim, 1)], ended={(culprit, 1): "failed"})
 
 
-@scenario("killed-reused")
+@scenario("killed-reused", ("nixl",))
 def killed_reused(run):
     """Decode is killed in mid-transfer and the room id reused with another decode. Natural: the
     write that ended in an error stays counted, so the second life's entry says Success and its
@@ -142,7 +142,7 @@ def aux_missing(run):
     return Expect(pinned=[(room, 1)], ended={(fine, 1): "done"})
 
 
-@scenario("transfer-error-held")
+@scenario("transfer-error-held", ("nixl",))
 def transfer_error_held(run):
     """Natural: abort and retry while the first chunk is being written clear the entry; then decode
     is killed, the write ends in an error, and Failed is ignored because there is no entry."""

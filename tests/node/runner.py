@@ -68,8 +68,9 @@ class Run:
         return self.node.wait_life(room, life, forward_ns=True, inflight_ns=None)
 
 
-def scenario(name, **options):
+def scenario(name, transports=("nixl", "mooncake"), **options):
     def register(function):
+        function.transports = transports
         function.scenario_name = name
         function.node_options = options
         SCENARIOS[name] = function

@@ -7,6 +7,7 @@ under the server's own semantics, or a hook. No scenario waits by the clock wher
 """
 import cases_fine
 import cases_held
+import cases_mooncake
 from runner import SCENARIOS, Expect, Run, check, run
 
-__all__ = ["SCENARIOS", "Expect", "Run", "cases_fine", "cases_held", "check", "run"]
+__all__ = ["SCENARIOS", "Expect", "Run", "cases_fine", "cases_held", "cases_mooncake", "check", "run"]

@@ -138,9 +138,9 @@ class TestLibrary(unittest.TestCase):
 class TestScenarios(unittest.TestCase):
     """Each scenario under both event loops; run() compares it with what /state says."""
 
-    def play(self, name, loop):
+    def play(self, name, loop, transport):
         options = scenarios.SCENARIOS[name].node_options
-        with Node(loop=loop, **options) as node:
+        with Node(loop=loop, transport=transport, **options) as node:
             node.run(name)
             decodes = [d.pid for d in node.decodes]
             pids = [node.pid, node.front_pid] + decodes
@@ -148,10 +148,11 @@ class TestScenarios(unittest.TestCase):
             wait_until(lambda: not alive(pid), f"process {pid} gone")
 
 
-for _name in scenarios.SCENARIOS:
-    for _loop in ("overlap", "normal"):
-        setattr(TestScenarios, f"test_{_name.replace('-', '_')}_{_loop}",
-                lambda self, name=_name, loop=_loop: self.play(name, loop))
+for _name, _scenario in scenarios.SCENARIOS.items():
+    for _how in (("overlap", "nixl"), ("normal", "nixl"), ("overlap", "mooncake")):
+        if _how[1] in _scenario.transports:
+            setattr(TestScenarios, f"test_{_name.replace('-', '_')}_{'_'.join(_how)}",
+                    lambda self, name=_name, how=_how: self.play(name, *how))
 
 
 class TestNode(unittest.TestCase):

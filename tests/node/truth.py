@@ -160,6 +160,7 @@ def workers(manager):
             "room": str(chunk.room) if chunk else None, "chunk": chunk.chunk_id if chunk else None,
             "last": chunk.is_last_chunk if chunk else None,
             "since_ns": now.since_ns if chunk else None, "polls": now.polls if chunk else None,
+            "blocked": now.blocked,
             "ops": manager.pending_ops(chunk.room, now.peers) if chunk else []})
     return out
 
