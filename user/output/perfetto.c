@@ -6,6 +6,7 @@
  * the request (in which queue, with which status) is a track of its own.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,10 @@
 #include "output/output.h"
 #include "output/timeline.h"
 
-#define LANES  8           /* of operations; what overlaps more shares the last one */
-#define TRACKS (LANES + 1) /* of one life: the last one is the view's */
+#define LANES       8 /* of operations; what overlaps more shares the last one */
+#define CALL_TRACKS 8 /* of threads that call; what further ones call shares the last one */
+/* Of one life: those of operations, the view's, those of calls, which overlap with operations. */
+#define TRACKS (LANES + 1 + CALL_TRACKS)
 
 struct op_slice {
 	uint64_t op, from, to;
@@ -117,8 +120,9 @@ static size_t gather_ops(const struct trace *tr, const struct timeline *t, struc
 		const struct sp_event *ev = &t->ev[i].ev;
 		struct op_slice *o;
 
-		/* the handle of a request is no operation's */
-		if (!t->ev[i].own || !ev->op || ev->role == ROLE_HELD || ev->role == ROLE_RELEASE)
+		/* the handle of a request is no operation's, and a call ends none */
+		if (!t->ev[i].own || !ev->op || ev->role == ROLE_HELD || ev->role == ROLE_RELEASE ||
+		    ev->role == ROLE_CALL)
 			continue;
 		o = find_op(ops, n, ev->op);
 		if (ev->role == ROLE_POST) {
@@ -251,6 +255,43 @@ static bool put_residence(struct trace *tr, const struct timeline *t, uint32_t t
 	return any;
 }
 
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+static bool is_slice(const struct timeline_event *e)
+{
+	return e->own && e->ev.role == ROLE_CALL && e->ev.took_ns && e->ev.took_ns < e->ev.ns &&
+	       strcmp(e->ev.kind, "left") != 0;
+}
+
+/* A thread is in one call at a time, or in one inside the other: its slices nest. */
+static void put_calls(struct trace *tr, const struct timeline *t, uint32_t track)
+{
+	uint32_t tid[CALL_TRACKS];
+	char words[400];
+	int n = 0;
+
+	for (size_t i = 0; i < t->nev; i++) {
+		const struct sp_event *ev = &t->ev[i].ev;
+		int k = 0;
+
+		if (!is_slice(&t->ev[i]))
+			continue;
+		while (k < n && tid[k] != ev->tid)
+			k++;
+		if (k == n && n < CALL_TRACKS) {
+			tid[n++] = ev->tid;
+			snprintf(words, sizeof(words), "room %s life %u: calls of thread %u",
+				 t->life.room, t->life.life, ev->tid);
+			put_name(tr, "thread_name", t->life.pid, track + (uint32_t)k, words);
+		}
+		k = k < CALL_TRACKS ? k : CALL_TRACKS - 1;
+		timeline_describe(t, ev, words, sizeof(words));
+		put_slice(tr, t->life.pid, track + (uint32_t)k, words, "call", ev->ns - ev->took_ns,
+			  ev->ns);
+		fputc('}', tr->f);
+	}
+}
+
 /* ---- events -------------------------------------------------------------------------------- */
 
 static void put_instant(struct trace *tr, const struct rec_life *l, uint32_t track,
@@ -267,7 +308,9 @@ static void put_instants(struct trace *tr, const struct timeline *t, uint32_t tr
 	char words[400];
 
 	for (size_t i = 0; i < t->nev; i++) {
-		sp_event_describe(&t->ev[i].ev, words, sizeof(words));
+		if (is_slice(&t->ev[i]))
+			continue;
+		timeline_describe(t, &t->ev[i].ev, words, sizeof(words));
 		put_instant(tr, &t->life, track, words, t->ev[i].own ? "event" : "watch",
 			    t->ev[i].ev.ns);
 	}
@@ -289,6 +332,7 @@ static void put_life(struct trace *tr, const struct timeline *t, uint32_t track)
 	put_stages(tr, &t->life, track);
 	lanes = put_ops(tr, t, track);
 	put_instants(tr, t, track);
+	put_calls(tr, t, track + LANES + 1);
 	put_name(tr, "process_name", t->life.pid, track, tr->s->profile);
 	for (int i = 0; i < lanes; i++) {
 		snprintf(name, sizeof(name), i ? "room %s life %u (%d)" : "room %s life %u",

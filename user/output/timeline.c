@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +57,30 @@ static void sort_events(struct timeline *t)
 	}
 }
 
+static void on_probe(void *ctx, int probe, const char *name)
+{
+	struct timeline *t = ctx;
+	char(*more)[TIMELINE_NAME];
+
+	if (probe != t->nprobes)
+		return; /* numbers without a gap, or the rest is nameless */
+	more = realloc(t->probe, sizeof(*more) * ((size_t)probe + 1));
+	if (!more)
+		return;
+	t->probe = more;
+	snprintf(t->probe[t->nprobes++], sizeof(*more), "%s", name);
+}
+
+void timeline_describe(const struct timeline *t, const struct sp_event *ev, char *buf, size_t len)
+{
+	size_t n = 0;
+
+	if (ev->role == ROLE_CALL && ev->probe >= 0 && ev->probe < t->nprobes)
+		n = (size_t)snprintf(buf, len, "%s: ", t->probe[ev->probe]);
+	if (n < len)
+		sp_event_describe(ev, buf + n, len - n);
+}
+
 int timeline_load(struct recording *r, const struct rec_life *l, struct timeline *t,
 		  struct sp_err *err)
 {
@@ -67,6 +92,8 @@ int timeline_load(struct recording *r, const struct rec_life *l, struct timeline
 	if (!rc)
 		rc = rec_alerts(r, l, on_alert, t, err);
 	if (!rc)
+		rc = rec_probes(r, on_probe, t, err);
+	if (!rc)
 		sort_events(t);
 	return rc;
 }
@@ -75,5 +102,6 @@ void timeline_free(struct timeline *t)
 {
 	free(t->ev);
 	free(t->alerts);
+	free(t->probe);
 	memset(t, 0, sizeof(*t));
 }

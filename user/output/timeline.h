@@ -7,6 +7,7 @@
 
 #include "store/store.h"
 
+#define TIMELINE_NAME 40
 struct timeline_event {
 	struct sp_event ev;
 	bool own; /* given to this life; else what befell the watch, or was seen of the room before
@@ -18,10 +19,14 @@ struct timeline {
 	size_t nev, cap_ev;
 	struct rec_alert *alerts; /* this life's, in order */
 	size_t nalerts, cap_alerts;
+	char (*probe)[TIMELINE_NAME]; /* names of the probes */
+	int nprobes;
 };
 int timeline_load(struct recording *r, const struct rec_life *l, struct timeline *t,
 		  struct sp_err *err);
 void timeline_free(struct timeline *t);
+/* The event in words; a call's begin with the name of its probe. */
+void timeline_describe(const struct timeline *t, const struct sp_event *ev, char *buf, size_t len);
 
 /* now_ns: until when an open life has waited. */
 void timeline_text(FILE *f, const struct timeline *t, const struct rec_session *s, uint64_t now_ns,

@@ -224,7 +224,7 @@ static void put_event(struct page *p, const struct timeline_event *e)
 	if (mark[0] == '>')
 		paint(p, RED);
 	put_when(p, mark, e->ev.ns);
-	sp_event_describe(&e->ev, words, sizeof(words));
+	timeline_describe(p->t, &e->ev, words, sizeof(words));
 	/* in what the server's own view says a thread is the subject, not who did it */
 	if (e->ev.tid && e->ev.role != ROLE_HELD && !(e->ev.role == ROLE_THREAD && e->ev.kind[0]))
 		fprintf(p->f, "%7u  ", e->ev.tid);

@@ -231,6 +231,24 @@ int rec_open(const char *path, struct recording **out, struct sp_err *err)
 	return 0;
 }
 
+int rec_probes(struct recording *r, void (*fn)(void *ctx, int probe, const char *name), void *ctx,
+	       struct sp_err *err)
+{
+	char name[64];
+	sqlite3_stmt *st;
+	int rc = rec_prepare(r, "SELECT id, name FROM probe WHERE session = ?1 ORDER BY id", &st,
+			     err);
+
+	if (rc)
+		return rc;
+	sqlite3_bind_int64(st, 1, r->s.id);
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+		rec_text(st, 1, name, sizeof(name));
+		fn(ctx, sqlite3_column_int(st, 0), name);
+	}
+	return rec_done(r, st, rc, err);
+}
+
 const struct rec_session *rec_session(const struct recording *r)
 {
 	return &r->s;

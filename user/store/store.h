@@ -129,7 +129,11 @@ struct rec_stack {
 int rec_stacks(struct recording *r, const struct rec_life *l,
 	       bool (*fn)(void *ctx, const struct rec_stack *s), void *ctx, struct sp_err *err);
 
-/* The same as rows of the view `events`, one JSON object (no line end) each. */
+/* Names of the session's probes, in order. */
+int rec_probes(struct recording *r, void (*fn)(void *ctx, int probe, const char *name), void *ctx,
+	       struct sp_err *err);
+
+/* Events as rows of the view `events`, one JSON object (no line end) each. */
 int rec_events_json(struct recording *r, const struct rec_life *l,
 		    bool (*fn)(void *ctx, const char *json), void *ctx, struct sp_err *err);
 
