@@ -192,6 +192,61 @@ static void sockets_described(void **state)
 }
 
 /* Every length: cut, never beyond the buffer, always ended. */
+static void calls_described(void **state)
+{
+	struct sp_event ev;
+
+	sp_event_init(&ev);
+	ev.role = ROLE_CALL;
+	ev.ns = 50000000000;
+	is(&ev, "call");
+	strcpy(ev.kind, "copy");
+	is(&ev, "copy");
+	ev.bytes = 4 << 20;
+	is(&ev, "copy of 4.0 MiB");
+	strcpy(ev.object, "stream 0x7f");
+	ev.took_ns = 1234567;
+	is(&ev, "copy of 4.0 MiB, stream 0x7f, took 1.2 ms");
+	ev.status = OPS_ERROR;
+	ev.code = 700;
+	strcpy(ev.note, "illegal address");
+	ev.bytes = 0;
+	ev.count = 3;
+	is(&ev, "copy, 3 pieces, stream 0x7f, took 1.2 ms failed: error 700 (illegal address)");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_CALL;
+	ev.ns = 50000000000;
+	strcpy(ev.kind, "inside");
+	ev.code = 9000000000;
+	is(&ev, "in this call for 41.0 s");
+	strcpy(ev.object, "stream 0x7f");
+	strcpy(ev.note, "not verified");
+	is(&ev, "stream 0x7f: in this call for 41.0 s (not verified)");
+	strcpy(ev.kind, "left");
+	ev.note[0] = '\0';
+	ev.took_ns = 40500000000;
+	is(&ev, "stream 0x7f: left this call after 40.5 s");
+
+	sp_event_init(&ev);
+	ev.role = ROLE_CALL;
+	strcpy(ev.kind, "count");
+	ev.count = 1000;
+	ev.bytes = 100;
+	is(&ev, "1000 calls of 100 bytes");
+	ev.code = 2;
+	is(&ev, "1000 calls of 100 bytes (2 failed)");
+	sp_event_init(&ev);
+	ev.role = ROLE_CALL;
+	strcpy(ev.kind, "tally");
+	strcpy(ev.object, "queue pair 17");
+	ev.code = 5;
+	ev.op = 1;
+	is(&ev, "queue pair 17: 5 posted and not completed");
+	ev.code = 0;
+	is(&ev, "queue pair 17: all is complete again");
+}
+
 static void cut(void **state)
 {
 	struct sp_event ev;
@@ -222,6 +277,7 @@ int main(void)
 		cmocka_unit_test(names),
 		cmocka_unit_test(described),
 		cmocka_unit_test(sockets_described),
+		cmocka_unit_test(calls_described),
 		cmocka_unit_test(cut),
 	};
 

@@ -192,6 +192,45 @@ static void test_perfetto(void **state)
 	free(text);
 }
 
+/* A call that took time is a slice of its thread's track, and begins with its name. */
+static void test_calls(void **state)
+{
+	struct timeline_event ev[3];
+	char name[1][TIMELINE_NAME] = {"cu_copy"};
+	struct timeline tl = {.ev = ev, .nev = 3, .probe = name, .nprobes = 1};
+	size_t len;
+	char *text;
+	FILE *f = open_memstream(&text, &len);
+
+	ev[0] = tl_event(ROLE_POST, 600 * SEC, 0x10);
+	ev[1] = tl_event(ROLE_CALL, 600 * SEC + 9000, 0x10);
+	ev[1].ev.probe = 0;
+	ev[1].ev.took_ns = 5000;
+	ev[1].ev.status = OPS_DONE; /* the call is, the operation is not */
+	snprintf(ev[1].ev.kind, sizeof(ev[1].ev.kind), "copy");
+	ev[2] = tl_event(ROLE_CALL, 601 * SEC, 0);
+	ev[2].ev.probe = 1;
+	snprintf(ev[2].ev.kind, sizeof(ev[2].ev.kind), "inside");
+	tl.life = (struct rec_life){.pid = 4242,
+				    .life = 1,
+				    .room = "77",
+				    .stage = STAGE_INFLIGHT,
+				    .opened_ns = 600 * SEC,
+				    .last_ns = 601 * SEC,
+				    .full = true,
+				    .stage_at = {[STAGE_INFLIGHT] = 600 * SEC}};
+	timeline_perfetto(f, &tl, 1, &session, 602 * SEC);
+	fclose(f);
+	assert_non_null(strstr(text, "\"name\":\"cu_copy: copy, took 5.0 us\",\"cat\":\"call\","
+				     "\"ts\":600000004.000,\"dur\":5.000"));
+	assert_non_null(strstr(text, "still in progress"));
+	assert_non_null(strstr(text, "calls of thread"));
+	free(text);
+	text = timeline_string(&tl, 602 * SEC);
+	assert_non_null(strstr(text, "cu_copy: copy, took 5.0 us"));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +238,7 @@ int main(void)
 		cmocka_unit_test(test_timeline_absence),
 		cmocka_unit_test(test_timeline_of_healthy),
 		cmocka_unit_test(test_perfetto),
+		cmocka_unit_test(test_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

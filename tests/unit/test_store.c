@@ -74,7 +74,9 @@ static void assert_same(const struct sp_event *a, const struct sp_event *b)
 	assert_true(a->status == b->status && a->flags == b->flags && a->last == b->last);
 	assert_true(a->probe == b->probe && a->rank == b->rank && a->chunk == b->chunk);
 	assert_true(a->part == b->part && a->parts == b->parts && a->need == b->need);
-	assert_true(a->covers == b->covers);
+	assert_true(a->covers == b->covers && a->bytes == b->bytes);
+	assert_true(a->took_ns == b->took_ns && a->count == b->count);
+	assert_string_equal(a->object, b->object);
 	assert_string_equal(a->room, b->room);
 	assert_string_equal(a->kind, b->kind);
 	assert_string_equal(a->peer, b->peer);
@@ -99,6 +101,10 @@ static struct sp_event full_event(void)
 	ev.covers = 0x80000001u;
 	ev.code = -9000000000000000000ll;
 	ev.op = 0xffff800000001234ull;
+	ev.bytes = 1ull << 40;
+	ev.took_ns = 41 * SEC + 1;
+	ev.count = UINT32_MAX;
+	snprintf(ev.object, sizeof(ev.object), "stream 0x7f\xff");
 	snprintf(ev.kind, sizeof(ev.kind), "%s", "state_123456789");
 	memset(ev.peer, 'p', sizeof(ev.peer) - 1);
 	snprintf(ev.agent, sizeof(ev.agent), "a\\x41\"'%%s");
