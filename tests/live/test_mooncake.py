@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scenarios of the stand-in node over Mooncake, the alerts against the node's own truth: with the server's own
 view, and without it, where operations are tied to rooms by their addresses and ends are told."""
+import json
 import os
 import subprocess
+import sys
 import unittest
 
 import sp
@@ -61,6 +63,18 @@ for _name in UNSEEN:
 
 
 class Profile(unittest.TestCase):
+    def test_exception_through_every_probed_method(self):
+        """The process lives on with the probes in place, and every exception arrives."""
+        p = subprocess.Popen([sys.executable, os.path.join(sp.ROOT, "tests", "node", "throw.py"), "--rounds", "20",
+                              "--transport", "mooncake"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        ready = json.loads(p.stdout.readline())
+        with sp.Watch("-p", ready["pid"], "--profile", "sglang-mooncake-prefill", "--only", "uprobes"):
+            out, _ = p.communicate("go\n", timeout=30 * sp.SLOW)
+        self.assertEqual(p.returncode, 0)
+        thrown = json.loads(out.splitlines()[-1])["thrown"]
+        self.assertEqual(thrown, dict.fromkeys(thrown, 20))
+        self.assertEqual(len(thrown), 5)
+
     def test_names_of_other_releases(self):
         """Each is in the stand-in and is what the profile's glob finds there."""
         so = os.path.join(sp.BUILD, "node", "mooncake", "engine.so")

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A C++ exception out of every probed function of libnixl.so, caught by the binding.
+"""A C++ exception out of every probed function of libnixl.so, or of Mooncake's engine, caught by the
+binding.
 
-usage: throw.py [--rounds N] [--build DIR] [--title TITLE]
+usage: throw.py [--rounds N] [--build DIR] [--title TITLE] [--transport nixl|mooncake]
 
 Prints {"step":"ready","pid":..}, waits for a line on stdin (attach meanwhile), then for each probed
 function one call that works, one that throws and one that works again, N times over, and prints
@@ -72,25 +73,66 @@ class Pair:
         return caught == f"nixl test hook: {name}"
 
 
+class Engines:
+    """Two transfer engines of one process; a small write is over once the kernel has it."""
+
+    def __init__(self, engine):
+        self.engine = engine
+        self.memory = mmap.mmap(-1, 1024)
+        self.base = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.writer, self.reader = engine.TransferEngine(), engine.TransferEngine()
+        self.writer.register_memory(self.base, 512)
+        self.reader.register_memory(self.base + 512, 512)
+        self.session = f"127.0.0.1:{self.reader.get_rpc_port()}"
+
+    def calls(self):
+        return dict.fromkeys(("allocateBatchID", "submitTransfer", "getTransferStatus",
+                              "getBatchTransferStatus", "freeBatchID"))
+
+    def write(self, several):
+        count = 2 if several else 1
+        at = [self.base + 16 * i for i in range(count)]
+        return self.writer.batch_transfer_sync_write(self.session, at, [a + 512 for a in at], [16] * count)
+
+    def throws(self, name, *_):
+        several = name == "getBatchTransferStatus"
+        fine = self.write(several) == 0
+        self.engine.test_throw(name)
+        try:
+            self.write(several)
+            return False
+        except RuntimeError as e:
+            caught = str(e)
+        finally:
+            self.engine.test_throw(None)
+        self.reader.progress(0)
+        return fine and self.write(several) == 0 and caught == f"mooncake test hook: {name}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--title", default="sglang::scheduler")
     parser.add_argument("--build", default=node_build())
+    parser.add_argument("--transport", default="nixl", choices=("nixl", "mooncake"))
     args = parser.parse_args()
     sys.path.insert(0, args.build)
-    import _nixl_standin
     import setproctitle
 
     die_with_parent()
     setproctitle.setproctitle(args.title)
-    pair = Pair(_nixl_standin)
+    if args.transport == "mooncake":
+        import mooncake.engine
+        pair = Engines(mooncake.engine)
+    else:
+        import _nixl_standin
+        pair = Pair(_nixl_standin)
     print(json.dumps({"step": "ready", "pid": os.getpid()}), flush=True)
     sys.stdin.readline()
     thrown = dict.fromkeys(pair.calls(), 0)
     for _ in range(args.rounds):
-        for name, (prepare, call) in pair.calls().items():
-            thrown[name] += pair.throws(name, prepare, call)
+        for name, how in pair.calls().items():
+            thrown[name] += pair.throws(name, *(how or ()))
     print(json.dumps({"step": "final", "thrown": thrown}), flush=True)
 
 
