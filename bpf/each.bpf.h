@@ -249,7 +249,7 @@ static __always_inline void sp_each_walk(const struct sp_each *e, const struct s
 	}
 }
 
-SEC("uprobe")
+SEC("sp_uprobe")
 int hit_each(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx), pid_tgid = sp_pid_tgid();

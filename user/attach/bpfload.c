@@ -178,7 +178,7 @@ static int prepare(struct bpfload *b, const struct profile *p, const struct atta
 	*types = kbtf_open(elf, len, &sock.find);
 	if (*types < 0)
 		sock_wants_libbpf(&sock);
-	b->late = sock.how ? late_open(sock.func) : NULL;
+	b->late = sock.how || calls_want_each(p) ? late_open(sock.func) : NULL;
 	b->skel = open_object(*types);
 	b->how = sock.how;
 	if (b->skel)
@@ -266,8 +266,16 @@ int bpfload_open(const struct profile *p, const struct attach_opts *o, struct at
 	b->seq = f->seq;
 	b->progs.backend = backend;
 	b->progs.hit = bpf_program__fd(b->skel->progs.hit);
-	b->progs.each = bpf_program__fd(b->skel->progs.hit_each);
+	b->progs.each = -EOPNOTSUPP;
 	return 0;
+}
+
+const struct uprobe_progs *bpfload_progs(struct bpfload *b, const struct plan *plan)
+{
+	for (int i = 0; i < plan->nsite && b->progs.each < 0; i++)
+		if (plan->site[i].each)
+			b->progs.each = late_fd(b->late, LATE_EACH);
+	return &b->progs;
 }
 
 void bpfload_close(struct bpfload *b)

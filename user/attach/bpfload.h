@@ -46,6 +46,9 @@ int bpfload_sock_attach(struct bpfload *b, enum attach_sockets how);
 int bpfload_saved_fd(const struct bpfload *b);
 int bpfload_tallies_fd(const struct bpfload *b);
 
+/* The programs for a plan's sites; waits for what is still being loaded. */
+const struct uprobe_progs *bpfload_progs(struct bpfload *b, const struct plan *plan);
+
 /* Forget what is kept for a process that has ended, or (ended false) has another program; or for
  * threads (their place in messages). */
 void bpfload_forget_process(const struct bpfload *b, uint32_t pid, bool ended);

@@ -25,6 +25,11 @@ static uint32_t flags_of(const struct profile *p)
 	return flags;
 }
 
+bool calls_want_each(const struct profile *p)
+{
+	return flags_of(p) & SP_P_EACH;
+}
+
 int calls_configure(struct silentpin_bpf *skel, const struct profile *p,
 		    enum attach_backend backend)
 {

@@ -11,6 +11,8 @@ struct silentpin_bpf;
 /* Before the load: what the profile does not need costs nothing. */
 int calls_configure(struct silentpin_bpf *skel, const struct profile *p,
 		    enum attach_backend backend);
+/* Is there a probe of elements in it? */
+bool calls_want_each(const struct profile *p);
 /* After it. */
 int calls_fill(const struct silentpin_bpf *skel, const struct profile *p);
 /* Forget what is kept of a process that has ended, or (ended false) has another program. */

@@ -29,7 +29,10 @@ struct late {
 	struct program prog[LATE_MAX];
 	uint32_t id[LATE_MAX];
 	pthread_t thread;
-	bool running;
+	bool running, started;
+	pthread_mutex_t lock; /* of ndone */
+	pthread_cond_t more;
+	int ndone; /* programs that have been tried, in their order */
 	int kept[KEPT], nkept;
 };
 
@@ -38,6 +41,7 @@ static const struct {
 	enum bpf_prog_type type;
 	enum bpf_attach_type attach;
 } late_progs[LATE_MAX] = {
+	[LATE_EACH] = {"hit_each", NULL, BPF_PROG_TYPE_KPROBE, 0},
 	[LATE_LIBC] = {"sock_libc", NULL, BPF_PROG_TYPE_KPROBE, 0},
 	[LATE_SYS] = {"sock_sys", NULL, BPF_PROG_TYPE_RAW_TRACEPOINT, 0},
 	[LATE_ITER] = {"sock_iter", "bpf_iter_task_file", BPF_PROG_TYPE_TRACING, BPF_TRACE_ITER},
@@ -146,6 +150,8 @@ struct late *late_open(const struct kbtf_func func[LATE_MAX])
 		l->prog[i].fd = -EOPNOTSUPP;
 		l->id[i] = func[i].id;
 	}
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->more, NULL);
 	present = l;
 	teach_libbpf();
 	return l;
@@ -171,22 +177,29 @@ static void say_why(struct program *p, int which)
 		pr_debug("%s: %s", late_progs[which].name, line);
 }
 
+static void load_one(struct program *p, int which)
+{
+	if (!p->n)
+		return;
+	p->fd = bpf_prog_load(late_progs[which].type, late_progs[which].name, LICENSE, p->insn,
+			      p->n, &p->opts);
+	if (p->fd >= 0)
+		return;
+	p->fd = -errno;
+	pr_debug("%s: %s", late_progs[which].name, strerror(-p->fd));
+	say_why(p, which);
+}
+
 static void *load_all(void *arg)
 {
 	struct late *l = arg;
 
 	for (int i = 0; i < LATE_MAX; i++) {
-		struct program *p = &l->prog[i];
-
-		if (!p->n)
-			continue;
-		p->fd = bpf_prog_load(late_progs[i].type, late_progs[i].name, LICENSE, p->insn,
-				      p->n, &p->opts);
-		if (p->fd >= 0)
-			continue;
-		p->fd = -errno;
-		pr_debug("%s: %s", late_progs[i].name, strerror(-p->fd));
-		say_why(p, i);
+		load_one(&l->prog[i], i);
+		pthread_mutex_lock(&l->lock);
+		l->ndone = i + 1;
+		pthread_cond_broadcast(&l->more);
+		pthread_mutex_unlock(&l->lock);
 	}
 	return NULL;
 }
@@ -195,6 +208,7 @@ void late_start(struct late *l)
 {
 	if (present == l)
 		present = NULL;
+	l->started = true;
 	l->running = !pthread_create(&l->thread, NULL, load_all, l);
 	if (!l->running)
 		load_all(l);
@@ -211,7 +225,10 @@ int late_fd(struct late *l, enum late_prog which)
 {
 	if (!l)
 		return -EOPNOTSUPP;
-	finish(l);
+	pthread_mutex_lock(&l->lock);
+	while (l->started && l->ndone <= (int)which)
+		pthread_cond_wait(&l->more, &l->lock);
+	pthread_mutex_unlock(&l->lock);
 	return l->prog[which].fd;
 }
 
@@ -231,6 +248,8 @@ void late_close(struct late *l)
 	if (present == l)
 		present = NULL;
 	finish(l);
+	pthread_cond_destroy(&l->more);
+	pthread_mutex_destroy(&l->lock);
 	for (int i = 0; i < l->nkept; i++)
 		close(l->kept[i]);
 	for (int i = 0; i < LATE_MAX; i++) {

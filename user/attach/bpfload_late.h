@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sockets' larger programs, loaded beside the others: the kernel needs as long to verify them
- * as for all else, and they are needed last. What asks for one waits for it.
+ * Programs that are loaded beside the others: that for probes of elements, and the sockets' larger
+ * ones. The kernel needs as long to verify them as for all else, and they are needed last, if at
+ * all. What asks for one waits for it.
  */
 #ifndef SP_ATTACH_BPFLOAD_LATE_H
 #define SP_ATTACH_BPFLOAD_LATE_H
@@ -11,6 +12,7 @@
 #include "attach/kbtf.h"
 
 enum late_prog {
+	LATE_EACH, /* the first: its probes are the transport's */
 	LATE_LIBC,
 	LATE_SYS,
 	LATE_ITER,

@@ -90,7 +90,8 @@ static int add_lib(struct attach *a, struct watched *w, struct plan *plan)
 	lib->err = calloc((size_t)plan->nprobe + 1, sizeof(*lib->err));
 	if (!lib->err)
 		return -ENOMEM;
-	lib->good = uprobe_attach(&a->bpf.progs, plan, w->id.pid, &lib->links, lib->err);
+	lib->good =
+		uprobe_attach(bpfload_progs(&a->bpf, plan), plan, w->id.pid, &lib->links, lib->err);
 	w->nlib++;
 	return lib->good;
 }
