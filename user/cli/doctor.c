@@ -196,6 +196,7 @@ static void examine_rights(const struct doctor *d)
 struct rows {
 	struct doctor *d;
 	char file[PATH_MAX]; /* whose rows are being printed */
+	char absent[32];     /* the library that was last said to be not mapped */
 };
 
 /* A libc has many functions: those in which all is well are not named. They are in any process, and
@@ -207,6 +208,23 @@ static void print_socket(const struct attach_row *row)
 		    row->required ? "" : " (not required)");
 	else if (!row->file[0])
 		say(FINE, "sockets: %s: %s, through %s", row->probe, row->symbol, row->where);
+}
+
+/* Probes that are off, or in a library that need not be there: nothing to be mended. A library is
+ * said once. */
+static bool print_idle(struct rows *r, const struct attach_row *row)
+{
+	if (row->off) {
+		say(NOTICE, "probe %s: %s", row->probe, row->reason);
+		return true;
+	}
+	if (row->ok || row->required || row->file[0])
+		return false;
+	if (strcmp(row->library, r->absent) != 0)
+		say(NOTICE, "library %s: %s: what it does is not seen (not required)", row->library,
+		    row->reason);
+	snprintf(r->absent, sizeof(r->absent), "%s", row->library);
+	return true;
 }
 
 static void print_row(void *ctx, const struct attach_row *row)
@@ -223,6 +241,8 @@ static void print_row(void *ctx, const struct attach_row *row)
 		r->d->sockets += row->ok;
 		return;
 	}
+	if (print_idle(r, row))
+		return;
 	if (row->ok)
 		say(FINE, "probe %s: %.60s at %s%s", row->probe, row->symbol, row->where,
 		    row->emulated ? "" : " (single-stepped: about 5 us a hit)");
