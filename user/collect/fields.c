@@ -244,18 +244,45 @@ static int8_t as_flag(const struct value *v)
 
 #define COPY_TEXT(dst, v) snprintf(dst, sizeof(dst), "%.*s", (int)sizeof(dst) - 1, (v)->text)
 
-static void set_field(const struct status_spec *s, enum field id, const struct value *v,
-		      struct sp_event *ev)
+/* False: it is no text. */
+static bool set_text(enum field id, const struct value *v, struct sp_event *ev)
 {
 	switch (id) {
 	case F_ROOM:
 		COPY_TEXT(ev->room, v);
-		break;
-	case F_OP:
-		ev->op = v->num;
-		break;
+		return true;
 	case F_KIND:
 		COPY_TEXT(ev->kind, v);
+		return true;
+	case F_PEER:
+		COPY_TEXT(ev->peer, v);
+		return true;
+	case F_AGENT:
+		COPY_TEXT(ev->agent, v);
+		return true;
+	case F_RID:
+		COPY_TEXT(ev->rid, v);
+		return true;
+	case F_OBJECT:
+		COPY_TEXT(ev->object, v);
+		return true;
+	case F_NOTE:
+		if (!ev->note[0])
+			COPY_TEXT(ev->note, v);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void set_field(const struct status_spec *s, enum field id, const struct value *v,
+		      struct sp_event *ev)
+{
+	if (set_text(id, v, ev))
+		return;
+	switch (id) {
+	case F_OP:
+		ev->op = v->num;
 		break;
 	case F_CHUNK:
 		ev->chunk = as_i32(v);
@@ -272,25 +299,12 @@ static void set_field(const struct status_spec *s, enum field id, const struct v
 	case F_PARTS:
 		ev->parts = as_i32(v);
 		break;
-	case F_PEER:
-		COPY_TEXT(ev->peer, v);
-		break;
-	case F_AGENT:
-		COPY_TEXT(ev->agent, v);
-		break;
 	case F_NEED:
 		ev->need = as_i32(v);
-		break;
-	case F_RID:
-		COPY_TEXT(ev->rid, v);
 		break;
 	case F_STATUS:
 	case F_ERROR:
 		set_code(s, v, id == F_ERROR, ev);
-		break;
-	case F_NOTE:
-		if (!ev->note[0])
-			COPY_TEXT(ev->note, v);
 		break;
 	case F_CREATED:
 		if (as_flag(v) == 1)
@@ -298,9 +312,6 @@ static void set_field(const struct status_spec *s, enum field id, const struct v
 		break;
 	case F_BYTES:
 		ev->bytes = v->is_num ? v->num : 0;
-		break;
-	case F_OBJECT:
-		COPY_TEXT(ev->object, v);
 		break;
 	case F_COUNT:
 		ev->count = v->is_num ? (uint32_t)(v->num < UINT32_MAX ? v->num : UINT32_MAX) : 0;

@@ -74,7 +74,7 @@ static bool keep(struct open_message *o, uint32_t size, const char *data, uint16
 	if (len > FRAME_BYTES)
 		len = FRAME_BYTES;
 	if (o->used + len > o->cap) {
-		size_t cap = o->cap ? o->cap * 2 : 4 * FRAME_BYTES;
+		size_t cap = o->cap ? o->cap * 2 : (size_t)4 * FRAME_BYTES;
 		char *more = realloc(o->msg.bytes, cap);
 
 		if (!more)

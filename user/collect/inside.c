@@ -311,14 +311,14 @@ void inside_look(struct inside *w, const struct attach_inside *in, int n, uint64
 {
 	struct told *next;
 
-	w->row = calloc((size_t)n + 1, sizeof(*w->row));
+	w->row = calloc((size_t)n + 1, sizeof(const struct attach_inside *));
 	if (!w->row)
 		return;
 	w->look++;
 	for (w->n = 0; n > 0; in++, n--)
 		if (in->probe >= 0 && in->probe < w->p->nprobes)
 			w->row[w->n++] = in;
-	qsort(w->row, (size_t)w->n, sizeof(*w->row), in_order);
+	qsort(w->row, (size_t)w->n, sizeof(const struct attach_inside *), in_order);
 	for (int i = 0; i < w->n; i++) {
 		resolve(w, w->row[i]);
 		if (w->row[i]->enter_ns + INSIDE_NS <= now_ns &&

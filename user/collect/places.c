@@ -234,7 +234,8 @@ static void learn_agent(struct places *p, const struct sp_event *ev, const struc
 
 	if (!a)
 		return;
-	if (a->item && (a->item != more->item || a->n != n || memcmp(a->base, base, n * 8) != 0))
+	if (a->item &&
+	    (a->item != more->item || a->n != n || memcmp(a->base, base, n * sizeof(*base)) != 0))
 		claims_drop(p, a); /* it has begun anew: its old pages mean nothing */
 	a->item = more->item;
 	a->n = n;

@@ -31,12 +31,9 @@ struct loose_op {
 	int n;
 };
 
-static void drop(struct loose *s, struct loose_op *o)
+static void drop_closed(struct loose *s, struct loose_op *o)
 {
-	if (o->closed_ns)
-		DL_DELETE(s->closed, o);
-	else
-		HASH_DEL(s->ops, o);
+	DL_DELETE(s->closed, o);
 	s->nops--;
 	free(o);
 }
@@ -122,14 +119,19 @@ void loose_ops_expire(struct loose *s, uint64_t now_ns, struct batch *b)
 
 		for (int i = 0; i < o->n && o->post_ns > s->verdict_ns; i++)
 			batch_unwant(b, o->seq[i]);
-		drop(s, o);
+		drop_closed(s, o);
 	}
 }
 
 void loose_ops_free(struct loose *s)
 {
 	while (s->closed)
-		drop(s, s->closed);
-	while (s->ops)
-		drop(s, s->ops);
+		drop_closed(s, s->closed);
+	while (s->ops) {
+		struct loose_op *o = s->ops;
+
+		HASH_DEL(s->ops, o);
+		s->nops--;
+		free(o);
+	}
 }

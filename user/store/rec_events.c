@@ -307,20 +307,19 @@ int rec_events(struct recording *r, const struct rec_life *l,
 int rec_events_json(struct recording *r, const struct rec_life *l,
 		    bool (*fn)(void *ctx, const char *json), void *ctx, struct sp_err *err)
 {
-#define EVENT_JSON(calls)                                                                          \
+#define EVENT_JSON_BEGIN                                                                           \
 	"SELECT json_object('time_ns', e.ns, 'pid', e.pid, 'tid', e.tid,"                          \
 	" 'room', " SCHEMA_EVENT_ROOM ", 'life', l.life, 'role', " SCHEMA_EVENT_ROLE               \
-	", 'probe', " SCHEMA_EVENT_PROBE                                                           \
-	", 'detail', json(" SCHEMA_EVENT_DETAIL(calls) ")) " SCHEMA_EVENT_FROM
+	", 'probe', " SCHEMA_EVENT_PROBE ", 'detail', json("
 	bool old = r->version < CALLS_SINCE;
 	char sql[4096];
 	sqlite3_stmt *st;
 	int rc;
 
-	snprintf(sql, sizeof(sql), "%s%s", old ? EVENT_JSON("") : EVENT_JSON(SCHEMA_EVENT_CALL),
+	snprintf(sql, sizeof(sql), EVENT_JSON_BEGIN "%s)) " SCHEMA_EVENT_FROM "%s",
+		 old ? SCHEMA_EVENT_DETAIL_3 : SCHEMA_EVENT_DETAIL,
 		 l ? LIFE_WHERE : " WHERE e.seq >= ?1 ORDER BY e.seq");
 	rc = rec_prepare(r, sql, &st, err);
-
 	if (rc)
 		return rc;
 	if (l)

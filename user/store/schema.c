@@ -30,10 +30,8 @@
 	"CREATE VIEW events AS SELECT e.ns AS time_ns, e.pid AS pid, e.tid AS "                    \
 	"tid,"                                                                                     \
 	" " SCHEMA_EVENT_ROOM " AS room, l.life AS life, " SCHEMA_EVENT_ROLE " AS role,"           \
-	" " SCHEMA_EVENT_PROBE                                                                     \
-	" AS probe, " SCHEMA_EVENT_DETAIL(SCHEMA_EVENT_CALL) " AS detail"                          \
-							     " " SCHEMA_EVENT_FROM                 \
-							     " WHERE e.seq >= " FIRST_SEQ ";"
+	" " SCHEMA_EVENT_PROBE " AS probe, " SCHEMA_EVENT_DETAIL " AS detail"                      \
+	" " SCHEMA_EVENT_FROM " WHERE e.seq >= " FIRST_SEQ ";"
 
 /* role: names of enum sp_role, filled by the writer. event.seq and life.id only ever grow, so a
  * session is a range of them. */

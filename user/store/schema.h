@@ -32,10 +32,10 @@ extern const char schema_anew[];
 /* The numbers of a `held` event have names of their own. json_patch drops the members that are
  * null. */
 #define SCHEMA_HELD "2" /* ROLE_HELD */
-#define SCHEMA_EVENT_CALL                                                                          \
+#define SCHEMA_DETAIL_CALL                                                                         \
 	"'object', e.object, 'bytes', e.bytes, 'took_us', e.took_ns / 1000.0, 'count', e.count,"   \
 	" 'at_ns', e.at_ns, "
-#define SCHEMA_EVENT_DETAIL(calls)                                                                 \
+#define SCHEMA_DETAIL_BEGIN                                                                        \
 	"json_patch('{}', json_object("                                                            \
 	"'op', CASE WHEN e.op <> 0 THEN printf('0x%x', e.op) END,"                                 \
 	"'kind', e.kind, CASE e.role WHEN " SCHEMA_HELD " THEN 'announced' ELSE 'chunk' END,"      \
@@ -45,13 +45,17 @@ extern const char schema_anew[];
 	"'rank', nullif(e.rank, -1), 'need', nullif(e.need, -1),"                                  \
 	"'status', CASE e.status WHEN 1 THEN 'busy' WHEN 2 THEN 'done' WHEN 3 THEN 'error' END,"   \
 	"'code', CASE WHEN e.role = " SCHEMA_HELD " THEN nullif(e.code, -9223372036854775808)"     \
-	" WHEN e.status <> 0 OR e.code <> 0 THEN e.code END," calls                                \
+	" WHEN e.status <> 0 OR e.code <> 0 THEN e.code END,"
+#define SCHEMA_DETAIL_REST                                                                         \
 	"'covers', nullif(e.covers, 0), 'peer', e.peer, 'agent', e.agent, 'rid', e.rid,"           \
 	"'note', e.note, 'cut', nullif(e.flags & 1, 0), 'nodata', nullif(e.flags >> 1 & 1, 0),"    \
 	"'created', nullif(e.flags >> 2 & 1, 0), 'gap', nullif(e.flags >> 3 & 1, 0),"              \
 	"'inferred', nullif(e.flags >> 4 & 1, 0), 'at', nullif(e.flags >> 5 & 1, 0),"              \
 	"'orphan', nullif(e.flags >> 6 & 1, 0), 'shared', nullif(e.flags >> 8 & 1, 0),"            \
 	"'fake', nullif(e.flags >> 9 & 1, 0), 'tracked', nullif(e.flags >> 10 & 1, 0)))"
+
+#define SCHEMA_EVENT_DETAIL   SCHEMA_DETAIL_BEGIN SCHEMA_DETAIL_CALL SCHEMA_DETAIL_REST
+#define SCHEMA_EVENT_DETAIL_3 SCHEMA_DETAIL_BEGIN SCHEMA_DETAIL_REST /* up to version 3 */
 
 /*
  * Locks: open file description locks on two bytes far beyond SQLite's own (which lie at 2^30), so
