@@ -178,7 +178,7 @@ static void give_exit(struct rig *r, uint32_t tid, uint64_t ns, bool last)
 }
 
 /* The n-th event of the probe that has been handed on; NULL: none. */
-static const struct sp_event *nth(const struct rig *r, int probe, int n)
+static inline const struct sp_event *nth(const struct rig *r, int probe, int n)
 {
 	for (int i = 0; i < r->n; i++)
 		if (r->ev[i].probe == probe && strcmp(r->ev[i].kind, "count") != 0 && !n--)
@@ -186,7 +186,7 @@ static const struct sp_event *nth(const struct rig *r, int probe, int n)
 	return NULL;
 }
 
-static const struct sp_event *of_kind(const struct rig *r, const char *kind, int n)
+static inline const struct sp_event *of_kind(const struct rig *r, const char *kind, int n)
 {
 	for (int i = 0; i < r->n; i++)
 		if (!strcmp(r->ev[i].kind, kind) && !n--)
@@ -199,7 +199,7 @@ static void release(struct rig *r, uint64_t ns)
 	collect_release(r->c, ns);
 }
 
-static void assert_room(const struct rig *r, int probe, int n, const char *room)
+static inline void assert_room(const struct rig *r, int probe, int n, const char *room)
 {
 	const struct sp_event *ev = nth(r, probe, n);
 
