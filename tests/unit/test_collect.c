@@ -353,6 +353,17 @@ static void test_cut_message(void **state)
 	assert_int_equal(message(f, metadata + 7, 1, SP_RF_CUT, &ev), 0);
 }
 
+/* A message without a byte: nothing was ever kept of it. */
+static void test_empty_message(void **state)
+{
+	struct fixture *f = *state;
+	struct sp_event ev;
+
+	assert_int_equal(frame(f, 0, "", 0, SP_RF_MORE, &ev), 0);
+	assert_int_equal(frame(f, 1, "", 0, 0, &ev), 0);
+	assert_int_equal(message(f, metadata, 8, 0, &ev), 1);
+}
+
 static void test_frames_missing(void **state)
 {
 	struct fixture *f = *state;
@@ -486,6 +497,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_message_wrong_shapes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_open_ended_message, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cut_message, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_empty_message, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_frames_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_many_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_create, setup, teardown),

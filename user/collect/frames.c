@@ -84,7 +84,8 @@ static bool keep(struct open_message *o, uint32_t size, const char *data, uint16
 	}
 	fr->size = size;
 	fr->len = len;
-	memcpy(o->msg.bytes + o->used, data, len);
+	if (len)
+		memcpy(o->msg.bytes + o->used, data, len);
 	o->used += len;
 	return true;
 }
@@ -101,7 +102,8 @@ static void finish(struct frames *f, struct open_message *o)
 	at = f->done.bytes;
 	for (int i = 0; i < n; i++) {
 		f->done.frame[i].data = at ? at : "";
-		at += at ? f->done.frame[i].len : 0;
+		if (at)
+			at += f->done.frame[i].len;
 	}
 	drop(f, o);
 }
