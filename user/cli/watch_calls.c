@@ -79,7 +79,7 @@ void watch_calls_event(struct watch *w, const struct sp_event *ev)
 {
 	struct watch_call *c;
 
-	if (ev->role != ROLE_CALL || strcmp(ev->kind, "count") != 0 || ev->probe < 0)
+	if (ev->role != ROLE_CALL || strcmp(ev->kind, "count") != 0 || ev->probe < 0 || ev->room[0])
 		return;
 	c = call_of(&w->calls, ev->pid, ev->probe);
 	if (!c)
