@@ -254,7 +254,8 @@ static void keep(struct captures *caps, const struct pat_part *part, const char 
 		(void)fits(part->shape, s, len, &c->num);
 	if (len > sizeof(c->text) - 1)
 		len = sizeof(c->text) - 1;
-	memcpy(c->text, s, len);
+	if (len) /* an empty frame has no bytes to point to */
+		memcpy(c->text, s, len);
 	c->text[len] = '\0';
 }
 

@@ -189,7 +189,7 @@ int read_bool(const struct reader *r, const struct ynode *n, const char *what, b
 int read_word(const struct reader *r, const struct ynode *n, const char *what,
 	      const char *const words[], unsigned *out)
 {
-	const char *text;
+	const char *text = "";
 	char hint[120];
 	int rc = read_text(r, n, what, &text);
 
