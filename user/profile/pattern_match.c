@@ -254,7 +254,7 @@ static void keep(struct captures *caps, const struct pat_part *part, const char 
 		(void)fits(part->shape, s, len, &c->num);
 	if (len > sizeof(c->text) - 1)
 		len = sizeof(c->text) - 1;
-	if (len) /* an empty frame has no bytes to point to */
+	if (s && len) /* an empty frame has no bytes to point to */
 		memcpy(c->text, s, len);
 	c->text[len] = '\0';
 }
