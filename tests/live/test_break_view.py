@@ -16,6 +16,9 @@ import sp
 from scenario_case import DEADLINES, INFLIGHT_S, ScenarioCase, model_time
 from node import Node
 
+# it looks at a spinning server twenty times a second
+ALONE = True
+
 EDGE_S = 0.6       # so far before and after its deadline a room ends
 SPREAD_S = 8.0     # over so long the rooms come
 STOPPED_S = 13.0   # longer than the model waits for an answer of the view

@@ -59,6 +59,23 @@ const struct profile *cli_profile_of(const struct profile_file *pf, pid_t pid)
 	return n > 1 ? choose(pf, pid, cmdline, &rooted) : profile_by_cmdline(pf, cmdline);
 }
 
+const struct profile *cli_profile_guess(const struct profile_file *pf, pid_t pid)
+{
+	const struct profile *best = &pf->profiles[0];
+	int most = 0;
+
+	for (int i = 0; i < pf->nprofiles && pid; i++) {
+		const struct profile *p = &pf->profiles[i];
+		int n = 2 * (cli_root_found(pid, p) == 1) + (cli_libs_mapped(pid, p) == 1);
+
+		if (n > most) {
+			best = p;
+			most = n;
+		}
+	}
+	return best;
+}
+
 bool cli_is_anothers(const struct profile_file *pf, pid_t pid, const struct profile *p)
 {
 	const struct profile *other;
@@ -89,13 +106,7 @@ const struct profile *cli_choose_profile(const struct profile_file *pf, const ch
 		return p;
 	}
 	p = cli_profile_of(pf, pid);
-	if (!p && pf->nprofiles == 1)
-		p = &pf->profiles[0];
-	if (!p)
-		sp_err_set(err, SP_EXIT_USAGE, -ENOENT,
-			   "%s: none of its %d profiles matches the process: say --profile NAME",
-			   pf->path, pf->nprofiles);
-	return p;
+	return p ? p : cli_profile_guess(pf, pid);
 }
 
 int cli_forced(struct attach_opts *ao, struct sp_err *err)

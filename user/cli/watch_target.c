@@ -36,7 +36,7 @@ static int profile_of_target(struct watch *w, struct sp_err *err)
 		return sp_err_set(err, SP_EXIT_NOATTACH, rc,
 				  "pid %d: no such process: find it with pgrep -f, or say --find",
 				  w->o.pids[0]);
-	w->profile = cli_profile_of(w->probes, w->o.pids[0]);
+	w->profile = cli_choose_profile(w->probes, NULL, w->o.pids[0], err);
 	return 0;
 }
 
@@ -77,13 +77,14 @@ int watch_choose_profile(struct watch *w, struct sp_err *err)
 	} else if (w->o.find) {
 		profile_of_find(w);
 	}
-	if (!w->profile && w->probes->nprofiles == 1)
-		w->profile = &w->probes->profiles[0];
-	if (!w->profile)
-		return sp_err_set(
-			err, SP_EXIT_USAGE, -ENOENT,
-			"%s: none of its %d profiles matches the target: say --profile NAME",
-			w->probes->path, w->probes->nprofiles);
+	if (!w->profile) { /* a command, or none that --find could look for */
+		w->profile = cli_profile_guess(w->probes, 0);
+		if (w->o.command && w->probes->nprofiles > 1)
+			pr_info("profile %s: the command is not running yet, so that nothing tells "
+				"which "
+				"is its own (--profile NAME chooses)",
+				w->profile->name);
+	}
 	if (w->o.find && !w->profile->match_cmdline)
 		return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
 				  "--find: profile %s has no match: say -p PID, or give it one",

@@ -313,7 +313,10 @@ static void say_decisive(struct scene *s)
 		say_never_sent(s);
 		break;
 	case CAUSE_ABORT_BEFORE_OPEN:
-		if (r)
+		if (!r || !r->abort_early_ns)
+			say(s, false,
+			    "the abort came before the server knew the request, and was dropped");
+		else
 			say(s, false, "an abort came %.1f s before the room: the server drops it",
 			    sec(s->l->opened_ns - r->abort_early_ns));
 		break;

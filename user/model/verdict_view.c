@@ -281,6 +281,14 @@ static bool unheard(const struct view *v)
 	return v->s->announced == 0 && seen_bootstrap(v->m, v->l);
 }
 
+/* By a peer, not by the client that has gone: the server drops what it does not know yet. */
+static bool peer_aborted(const struct view *v)
+{
+	const struct life *l = v->l;
+
+	return fact_aborted(l, v->now) && !(l->rare && l->rare->client_gone_ns == l->abort_ns);
+}
+
 static void in_bootstrap(struct view *v)
 {
 	const struct life *l = v->l;
@@ -294,7 +302,7 @@ static void in_bootstrap(struct view *v)
 	if (boot_gone(v))
 		return;
 	if (l->stage != STAGE_BOOTSTRAP) {
-		set(v, fact_aborted(l, v->now) ? CAUSE_ABORT_BEFORE_OPEN : CAUSE_DECODE_ABSENT,
+		set(v, peer_aborted(v) ? CAUSE_ABORT_BEFORE_OPEN : CAUSE_DECODE_ABSENT,
 		    CONF_CERTAIN, 0);
 		return;
 	}
