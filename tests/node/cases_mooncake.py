@@ -60,3 +60,39 @@ def second_chunk_stalled(run):
     run.listed(first, "inflight")
     run.node.wait_pinned(first, second)
     return Expect(pinned=[(first, 1), (second, 1)])
+
+
+@scenario("in-turns", MOONCAKE, take_turns=True)
+def in_turns(run):
+    """Two rooms whose chunks take turns on one worker: first chunk of a, of b, last chunk of a, of b."""
+    a, b = two_by_turns(run)
+    run.node.hook(passes=-1)
+    all_done([a[2], b[2]])
+    return Expect(ended={(a[1], 1): "done", (b[1], 1): "done"})
+
+
+@scenario("in-turns-stalled", MOONCAKE, take_turns=True)
+def in_turns_stalled(run):
+    """The same, and the decode of b is stopped before its last chunk: that stalls when a's has just been sent."""
+    a, b = two_by_turns(run)
+    b[0].stop()
+    run.node.hook(passes=-1)
+    all_done([a[2]])
+    run.node.wait_pinned(b[1])
+    return Expect(pinned=[(b[1], 1)], ended={(a[1], 1): "done"})
+
+
+def two_by_turns(run):
+    """[(decode, room, post)] of two rooms on one worker, the first chunk of each sent."""
+    run.node.hook(passes=0)
+    before = run.node.state()["counters"]["chunks"]
+    both, decodes = [], [run.decode(worker=0), run.decode(worker=0)]
+    run.phase("registered")
+    for decode in decodes:
+        room = run.room()
+        both.append((decode, room, run.send(decode, room, 128)))
+        run.listed(room, "waiting")
+    run.node.hook(passes=2)
+    run.node.wait(lambda s: s["counters"]["chunks"] == before + 2
+                  and not any(w["room"] for w in s["workers"]), "the first chunk of each sent")
+    return both

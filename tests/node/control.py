@@ -57,6 +57,8 @@ class ControlThread(threading.Thread):
             manager._aux_held.update(int(room) for room in value)
         elif name == "kill_worker":  # what is no chunk ends the thread, outside its try
             manager.transfer_queues[value].put(None)
+        elif name == "passes":  # how many more forward passes are begun; negative: no limit
+            self.scheduler.passes = int(value)
         elif name == "peers":  # mooncake: [sessions, pid] of a decode
             manager.peer_pids.update(dict.fromkeys(value[0], value[1]))
         elif name == "fail":  # mooncake: rooms whose writes fail

@@ -80,6 +80,9 @@ class CommonKVManager:
         self.bootstrap_tid = 0
         self._start_bootstrap_thread()
 
+    def batches(self):
+        return []
+
     # ---- the status table ----------------------------------------------------------------------
     def check_status(self, bootstrap_room):
         return self.request_status.get(bootstrap_room, KVPoll.WaitingForInput)

@@ -37,6 +37,7 @@ class ServerArgs:
     title: str = "sglang::scheduler"
     workers: int = 4
     chunked_prefill_size: int = 64  # tokens of one forward pass
+    take_turns: bool = False  # what is partly prefilled gives way to others that wait
     forward_ms: float = 5.0  # of one forward pass, where the request does not say
     bootstrap_timeout: float = 300.0
     idle_sleep: float = 0.001  # of an idle main loop; 0 spins, as the real one does

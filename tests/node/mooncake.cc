@@ -121,7 +121,7 @@ Status MultiTransport::submitTransfer(BatchID batch_id, const std::vector<Transf
 	test_point(HOOK_SUBMIT);
 	if (desc.task_list.size() + entries.size() > desc.batch_size)
 		return {Status::Code::kTooManyRequests, "the batch is smaller"};
-	fail = test_submission();
+	fail = test_submission(batch_id);
 	std::lock_guard<std::mutex> hold(data->engine.lock);
 
 	for (auto &r : entries) {

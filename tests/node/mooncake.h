@@ -189,11 +189,13 @@ class TransferEngine
 /*
  * Test hooks. mooncake_test_throw: every later call of that method of MultiTransport throws
  * std::runtime_error; NULL or "" ends it; the environment variable MOONCAKE_TEST_THROW arms it at
- * load. The others are about the next submission of the calling thread: mooncake_test_fail, its
- * first request fails; mooncake_test_block, it does not return until mooncake_test_unblock.
+ * load. mooncake_test_room: of which room the calling thread's submissions are, for the tests
+ * alone. The others are about its next submission: mooncake_test_fail, its first request fails;
+ * mooncake_test_block, it does not return until mooncake_test_unblock.
  */
 extern "C" {
 int mooncake_test_throw(const char *method);
+void mooncake_test_room(uint64_t room);
 void mooncake_test_fail(void);
 void mooncake_test_block(void);
 void mooncake_test_unblock(void);

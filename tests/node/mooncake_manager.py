@@ -62,6 +62,11 @@ class MooncakeKVManager(CommonKVManager):
                 for peer, size, sent in (self.engine.engine.pending() if self.engine else [])
                 if peer in peers]
 
+    def batches(self):
+        """What has been submitted, and for which room: [[batch id, room]]."""
+        return [[batch, str(room)] for batch, room in
+                (self.hooks().test_batches() if self.engine else [])]
+
     def update_status(self, bootstrap_room, status):
         """Failed does not bring a cleared entry back; a retry of a failed room begins anew."""
         if bootstrap_room not in self.request_status:
@@ -211,15 +216,16 @@ class MooncakeKVManager(CommonKVManager):
             now.blocked = True
             self.hooks().test_block()
         if self.server_args.layer_threads:
-            futures = [executor.submit(self._transfer_data, req.mooncake_session_id, layer)
+            futures = [executor.submit(self._transfer_data, kv_chunk.room, req.mooncake_session_id, layer)
                        for layer in layers]
             ret = next((f.result() for f in futures if f.result() != 0), 0)
         else:
-            ret = self._transfer_data(req.mooncake_session_id, sum(layers, []))
+            ret = self._transfer_data(kv_chunk.room, req.mooncake_session_id, sum(layers, []))
         now.blocked = False
         return ret
 
-    def _transfer_data(self, mooncake_session_id, transfer_blocks):
+    def _transfer_data(self, room, mooncake_session_id, transfer_blocks):
+        self.hooks().test_room(room)
         if not self.server_args.old_engine:
             src, dst, lengths = zip(*transfer_blocks)
             return self.engine.batch_transfer_sync(mooncake_session_id, list(src), list(dst),
@@ -234,7 +240,7 @@ class MooncakeKVManager(CommonKVManager):
         target = self.decode_kv_args_table[req.mooncake_session_id]
         size = self.geometry.state_len
         if req.dst_state_indices and target.dst_state_data_ptrs and self._transfer_data(
-                req.mooncake_session_id, [(
+                kv_chunk.room, req.mooncake_session_id, [(
                     self.state_data_ptr + kv_chunk.prefill_aux_index * size,
                     target.dst_state_data_ptrs[0][0] + req.dst_state_indices[0][0] * size,
                     size)]) != 0:
@@ -247,5 +253,5 @@ class MooncakeKVManager(CommonKVManager):
                        b"%d" % req.dst_aux_index, struct.pack(">I", size),
                        self.memory[at:at + size])
             return 0
-        return self._transfer_data(req.mooncake_session_id, [(
+        return self._transfer_data(kv_chunk.room, req.mooncake_session_id, [(
             self.aux_data_ptr + src, target.dst_aux_ptrs[0] + req.dst_aux_index * size, size)])

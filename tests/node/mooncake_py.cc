@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "mooncake.h"
+#include "mooncake_hooks.h"
 #include "pycall.h"
 
 namespace
@@ -258,6 +259,31 @@ PyObject *mod_throw(PyObject *, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+PyObject *mod_room(PyObject *, PyObject *args)
+{
+	unsigned long long room;
+
+	if (!PyArg_ParseTuple(args, "K", &room))
+		return nullptr;
+	mooncake_test_room(room);
+	Py_RETURN_NONE;
+}
+
+PyObject *mod_batches(PyObject *, PyObject *)
+{
+	PyObject *list = PyList_New(0);
+
+	for (auto &b : mooncake::test_batches()) {
+		PyObject *one = Py_BuildValue("(KK)", static_cast<unsigned long long>(b.batch_id),
+					      static_cast<unsigned long long>(b.room));
+
+		if (!list || !one || PyList_Append(list, one))
+			Py_CLEAR(list);
+		Py_XDECREF(one);
+	}
+	return list;
+}
+
 PyObject *mod_fail(PyObject *, PyObject *)
 {
 	mooncake_test_fail();
@@ -278,6 +304,8 @@ PyObject *mod_unblock(PyObject *, PyObject *)
 
 PyMethodDef module_methods[] = {
 	{"test_throw", mod_throw, METH_VARARGS, "(method or None): make that call throw"},
+	{"test_room", mod_room, METH_VARARGS, "(room): this thread's next submissions are of it"},
+	{"test_batches", mod_batches, METH_NOARGS, "[(batch, room)] of the last submissions"},
 	{"test_fail", mod_fail, METH_NOARGS, "this thread's next submission fails"},
 	{"test_block", mod_block, METH_NOARGS, "this thread's next submission blocks"},
 	{"test_unblock", mod_unblock, METH_NOARGS, "what blocks goes on"},

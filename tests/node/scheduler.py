@@ -157,6 +157,8 @@ class Scheduler:
         self.cur_batch = None
         self.last_batch = None
         self.chunked_req = None
+        self.set_aside = collections.deque()  # partly prefilled, it is another's turn
+        self.passes = -1  # test hook: how many more are begun; negative: no limit
         self.result_queue = collections.deque()
         self.forward_ct = 0
         self.gpu_free_at = 0.0
@@ -257,6 +259,9 @@ class Scheduler:
         budget, parts = self.chunked_prefill_size, []
         if self.chunked_req and not self.enable_overlap:
             self.send_kv_chunk(self.chunked_req)
+        if self.passes == 0:
+            return None
+        self.take_turns()
         if self.chunked_req:
             budget -= self._extend(self.chunked_req, budget, parts)
         while (budget > 0 and self.waiting_queue and not self.chunked_req
@@ -269,7 +274,19 @@ class Scheduler:
             self.waiting_queue.pop(0)
             self.ledger.mark(req, "forward_ns")
             budget -= self._extend(req, budget, parts)
-        return ScheduleBatch(parts, self.chunked_req) if parts else None
+        if not parts:
+            return None
+        self.passes -= self.passes > 0
+        return ScheduleBatch(parts, self.chunked_req)
+
+    def take_turns(self):
+        """What is partly prefilled goes behind those that wait."""
+        if self.chunked_req and self.server_args.take_turns and (self.waiting_queue
+                                                                 or self.set_aside):
+            self.set_aside.append(self.chunked_req)
+            self.chunked_req = None
+        if not self.chunked_req and self.set_aside and not self.waiting_queue:
+            self.chunked_req = self.set_aside.popleft()
 
     def _extend(self, req, budget, parts):
         done, total = len(req.fill_ids), len(req.origin_input_ids)

@@ -189,6 +189,7 @@ def snapshot(scheduler):
         "bootstrap_thread": {"tid": manager.bootstrap_tid,
                              "alive": manager.bootstrap_thread.is_alive()},
         "counters": dict(manager.counters),
+        "batches": manager.batches(),
         "decodes": {name: manager.peer_pid(name) for name in list(manager.decode_kv_args_table)},
         "lives": [dict(life) for life in list(scheduler.ledger.lives)],
         "pinned": pinned(scheduler), "delayed": delayed(scheduler),

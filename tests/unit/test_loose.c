@@ -51,6 +51,25 @@ static void test_healthy(void **state)
 	rig_free(r);
 }
 
+/* Operations without a kind: nothing is said of which was the newest. */
+static void test_no_kind(void **state)
+{
+	struct rig *r = native_rig();
+	const struct said *s;
+	struct sp_event ev;
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	ev = op_event(r, 1, ROLE_POST, W1, 0xb0, OPS_BUSY);
+	strcpy(ev.room, "7001");
+	feed(r, &ev);
+	batch_over(r, 1.1, W1, 0xb0, OPS_DONE);
+	to(r, 200);
+	s = nth(r, ALERT_STUCK, "7001", 0);
+	assert_false(has_evidence(s, "newest operation"));
+	rig_free(r);
+}
+
 /* Two peers: told to each. */
 static void test_told_to_each(void **state)
 {
@@ -516,6 +535,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_healthy),
+		cmocka_unit_test(test_no_kind),
 		cmocka_unit_test(test_told_to_each),
 		cmocka_unit_test(test_of_two_rooms),
 		cmocka_unit_test(test_of_one_room),

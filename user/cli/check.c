@@ -9,6 +9,19 @@
 #include "output/output.h"
 #include "profile/profile.h"
 
+/* Is a peer told how a room ended? Where nothing else says what is needed, that is its end. */
+static bool tells_end(const struct profile *p)
+{
+	for (int i = 0; i < p->nprobes; i++) {
+		if (p->probes[i].event.role == ROLE_TOLD)
+			return true;
+		for (int k = 0; k < p->probes[i].nmatch; k++)
+			if (p->probes[i].match[k].event.role == ROLE_TOLD)
+				return true;
+	}
+	return false;
+}
+
 static void print_settings(const struct profile *p)
 {
 	char span[32];
@@ -26,7 +39,9 @@ static void print_settings(const struct profile *p)
 		printf("%s %s %s%s", s > STAGE_BOOTSTRAP ? "," : "", sp_stage_name(s),
 		       p->stage_ns[s] ? span : "never", p->delayed[s] ? " (delayed)" : "");
 	}
-	printf("\n  done       %s", p->nneeds ? "" : "(all posted operations complete)");
+	printf("\n  done       %s", p->nneeds      ? ""
+				    : tells_end(p) ? "(when its peers are told how it ended)"
+						   : "(all posted operations complete)");
 	for (int i = 0; i < p->nneeds; i++)
 		printf("%s%s%s", i ? ", " : "", p->needs[i].kind,
 		       p->needs[i].last   ? ".last"

@@ -180,7 +180,8 @@ static void say_needs(struct scene *s)
 			say(s, false, "%s%s: %u created, %u done, %u needed", p->needs[i].kind,
 			    p->needs[i].last ? " last" : "", l->need[i].seen, l->need[i].done,
 			    life_takers(l));
-	if (g)
+	/* a transport may not say of what kind its operations are */
+	if (g && s->m->kinds[g->kind][0])
 		say(s, false, "newest operation: %s%s", s->m->kinds[g->kind],
 		    g->chunk >= 0 ? "" : ", once");
 }
