@@ -13,7 +13,8 @@ from scenario_case import DEADLINES, NATIVE, Node, Together, wait_deadlines
 
 # With the view those that say something of Mooncake; the others do not depend on the transport.
 SEEN = ("healthy", "two-ranks", "decode-stopped", "posted-twice", "worker-died", "decode-killed",
-        "abort-inflight", "call-blocked", "second-chunk-stalled", "engine-error", "engine-timeout", "in-turns", "in-turns-stalled")
+        "abort-inflight", "call-blocked", "second-chunk-stalled", "engine-error", "engine-timeout", "in-turns",
+        "in-turns-stalled")
 # Without: what must be told, from `likely` on, of a held room; none: nothing may be.
 UNSEEN = {"healthy": set(), "batch": set(), "two-ranks": set(), "engine-error": set(), "decode-killed": set(),
           "in-turns": set(), "in-turns-stalled": {"transfer-stalled"},
