@@ -58,7 +58,7 @@ class Scenario(Together):
 
 
 for _name in scenarios.SCENARIOS:
-    if _name not in SKIP:
+    if _name not in SKIP and "nixl" in scenarios.SCENARIOS[_name].transports:
         Scenario.add(_name)
 
 

@@ -32,7 +32,7 @@ class Posts:
 
     def watch(self):
         return sp.Watch("-p", self.app.pid, "--probes", self.probes, "--record", "all", "-v", "--stuck-after",
-                        "bootstrap=2s", "--stuck-after", "inflight=2s", "--stuck-after", "ready=2s",
+                        "bootstrap=2s", "--stuck-after", "inflight=3s", "--stuck-after", "ready=3s",
                         "--min-confidence", "possible")
 
     def run(self):

@@ -9,8 +9,8 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-/* A call of half a second is looked at; from one second on it is told. */
-#define CALLS_EVERY_NS (1 * NS_PER_SEC)
+/* What has lasted for half a second is looked at; from one second on it is told. */
+#define CALLS_EVERY_NS (500 * NS_PER_MS)
 #define CALLS_OLD_NS   (500 * NS_PER_MS)
 
 struct gathered {

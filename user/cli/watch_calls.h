@@ -20,7 +20,7 @@ struct watch_calls {
 	uint64_t next_ns;
 };
 
-/* Once a second: what is entered and not left, posted and not completed, goes to collect. */
+/* Twice a second: what is entered and not left, posted and not completed, goes to collect. */
 void watch_calls_turn(struct watch *w, uint64_t now_ns);
 /* Every event: those of kind count are added up. */
 void watch_calls_event(struct watch *w, const struct sp_event *ev);
