@@ -58,7 +58,7 @@ static int read_passed(const struct reader *r, const struct ynode *map, struct p
 					   "copied_to", "slot",    NULL};
 	const struct ynode *copied = ynode_get(map, "copied_to"), *slot = ynode_get(map, "slot");
 	uint64_t v = 0;
-	struct ynode *n;
+	struct ynode *n = NULL;
 	int rc = read_keys(r, map, "a pointer with passed_to", keys);
 
 	if (!rc)

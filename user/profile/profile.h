@@ -228,29 +228,24 @@ struct profile {
 	char *match_cmdline; /* glob over the NUL-joined-by-space cmdline or the comm; NULL: none */
 	struct {
 		uint64_t lo, hi;
-	} fake[PROFILE_MAX_FAKE]; /* inclusive; "<64" is 0..63 */
-	int nfake;
+	} fake[PROFILE_MAX_FAKE];           /* inclusive; "<64" is 0..63 */
+	char *fake_hosts[PROFILE_MAX_FAKE]; /* room.fake_hosts: bootstrap hosts of fake rooms */
+	int nfake, nfake_hosts;
 	uint64_t stage_ns[SP_STAGE_MAX]; /* indexed by enum sp_stage */
-	bool room_u64;                   /* else string */
-	bool delayed[SP_STAGE_MAX]; /* what waits there for others is ended by the server itself */
-	struct profile_need needs[PROFILE_MAX_NEEDS];
-	int nneeds;
+	char *uses[PROFILE_MAX_GROUPS];  /* groups whose probes it has beside its own */
 	struct status_spec
 		*statuses; /* [0]: the profile's own; default: 0 done, 1 busy, <0 error */
-	int nstatuses;
-	char *uses[PROFILE_MAX_GROUPS]; /* groups whose probes it has beside its own */
-	int nuses;
 	struct profile_tally *tallies;
-	int ntallies;
 	struct profile_lib *libs;
-	int nlibs;
 	struct profile_probe *probes; /* uprobes first, then one for each entry of sockets: */
-	int nprobes, nuprobes;
-	char *fake_hosts[PROFILE_MAX_FAKE]; /* room.fake_hosts: bootstrap hosts of fake rooms */
-	int nfake_hosts;
+	int nuses, nstatuses, ntallies, nlibs, nprobes, nuprobes;
 	struct profile_python *python;   /* the server's own view; NULL: none */
 	struct profile_sockets *sockets; /* the transport's and the front's sockets; NULL: none */
 	struct profile_mark mark;
+	int nneeds;
+	struct profile_need needs[PROFILE_MAX_NEEDS];
+	bool room_u64;              /* else string */
+	bool delayed[SP_STAGE_MAX]; /* what waits there for others is ended by the server itself */
 };
 
 struct profile_file {

@@ -34,7 +34,7 @@ int read_condition(const struct reader *r, const struct ynode *n, const char *wh
 {
 	static const char *const keys[] = {"fetch", "mask", "zero", NULL};
 	const struct ynode *mask = NULL;
-	struct ynode *fetch;
+	struct ynode *fetch = NULL;
 	uint64_t bits = 0;
 	bool is_zero = false;
 	int rc = 0;
