@@ -4,6 +4,7 @@
 //   request ROOM NEED      a request that waits for NEED peers
 //   trouble ROOM HOW       "nolast", "keep", "lift" or "pull" once it comes
 //   busy N                 answered when N workers are at a room
+//   turn                   answered when a poll that began after this has returned
 //   free LANE              the crane's lane moves again
 #include "crane.h"
 #include "ferry.h"
@@ -27,6 +28,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct room rooms[ROOMS];
 static struct room *owners[OWNERS];
 static int working;
+static unsigned polls;
 static pthread_cond_t worked = PTHREAD_COND_INITIALIZER;
 
 static struct room *room_of(const char *name)
@@ -84,6 +86,8 @@ static void *eyes(void *unused)
 		int n = ferry_poll(harbour, came, 8);
 
 		pthread_mutex_lock(&lock);
+		polls++;
+		pthread_cond_broadcast(&worked);
 		for (int i = 0; i < n; i++) {
 			struct room *r = owners[came[i].handle % OWNERS];
 
@@ -191,6 +195,11 @@ static void obey(const char *line)
 	} else if (sscanf(line, "busy %u", &n) == 1) {
 		pthread_mutex_lock(&lock);
 		while (working != (int)n)
+			pthread_cond_wait(&worked, &lock);
+		pthread_mutex_unlock(&lock);
+	} else if (!strcmp(line, "turn\n")) {
+		pthread_mutex_lock(&lock);
+		for (n = polls + 2; polls != n;)
 			pthread_cond_wait(&worked, &lock);
 		pthread_mutex_unlock(&lock);
 	} else if (sscanf(line, "free %u", &n) == 1) {

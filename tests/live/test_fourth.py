@@ -56,7 +56,8 @@ class Node:
         self.healthy += rooms
 
     def know_workers(self):
-        """Each worker has come back from a take that was entered before the watch, once."""
+        """Each thread has come back, once, from a call that was entered before the watch: its return is not seen."""
+        self.man.say("turn")
         for i in range(WORKERS):
             self.ask(f"first{i}", trouble="pull")
         self.man.say(f"busy {WORKERS}")
