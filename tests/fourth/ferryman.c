@@ -199,7 +199,7 @@ static void obey(const char *line)
 		pthread_mutex_unlock(&lock);
 	} else if (!strcmp(line, "turn\n")) {
 		pthread_mutex_lock(&lock);
-		for (n = polls + 2; polls != n;)
+		for (n = polls + 2; (int)(polls - n) < 0;)
 			pthread_cond_wait(&worked, &lock);
 		pthread_mutex_unlock(&lock);
 	} else if (sscanf(line, "free %u", &n) == 1) {
