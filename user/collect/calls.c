@@ -130,8 +130,13 @@ static bool told(struct entry *e, const struct sp_event *ev)
 
 void calls_take(struct calls *c, const struct sp_event *ev, bool doubtful)
 {
-	struct entry *e = get_any(c, ev->pid, ev->probe, ev->room);
+	struct entry *e;
 
+	if (ev->flags & EV_MARK) {
+		c->emit(c->ctx, ev, doubtful);
+		return;
+	}
+	e = get_any(c, ev->pid, ev->probe, ev->room);
 	if (!e)
 		return;
 	if (told(e, ev))

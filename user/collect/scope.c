@@ -271,8 +271,14 @@ void scope_record(struct scope *s, const struct sp_rec_hit *rec, const struct sp
 {
 	uint32_t flags = s->p->probes[rec->h.probe].prog.flags;
 	bool is_scope = flags & SP_P_SCOPE && rec->h.enter_ns;
+	struct sp_event mark;
 	struct thread *t;
 
+	if (ev && more->work != WORK_NONE && ev->role == ROLE_CALL) {
+		mark = *ev;
+		mark.flags |= EV_MARK;
+		ev = &mark;
+	}
 	if (s->nodes && flags & (SP_P_SCOPE | SP_P_SCOPED)) {
 		t = scope_thread(s, rec->h.pid, rec->h.tid);
 		if (t)

@@ -69,6 +69,7 @@ enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
 	       be another's */
 #define EV_FAKE    512  /* arrive: its host marks it as a health check or warm-up */
 #define EV_TRACKED 1024 /* arrive: the answer to the client will be seen too (reply) */
+#define EV_MARK    2048 /* call: says when a thread's work begins or ends; counted as no call */
 
 /* held: code, the room's value in the server's status table */
 #define HELD_NO_ENTRY (-1)      /* the table has none */

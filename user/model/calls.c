@@ -65,6 +65,8 @@ static void count(struct model *m, struct calls *c, const struct sp_event *ev)
 {
 	uint32_t n = ev->count ? ev->count : 1;
 
+	if (ev->flags & EV_MARK)
+		return;
 	c->n += n;
 	c->bytes += ev->bytes;
 	if (ev->status == OPS_ERROR) {

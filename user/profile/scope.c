@@ -74,7 +74,7 @@ void set_scopes(struct profile *p)
 static int unknown_name(const struct profile *p, const char *name, struct sp_err *err)
 {
 	const char *names[SP_MAX_PROBES + PROFILE_MAX_GROUPS + 1];
-	char hint[400];
+	char hint[560];
 	int n = 0;
 
 	for (int i = p->nuprobes; i < p->nprobes; i++)
