@@ -14,6 +14,9 @@ from scenario_case import DEADLINES, ScenarioCase, scenarios, wait_deadlines
 from node import Node
 from proc import node_build
 
+# it looks at a spinning server
+ALONE = True
+
 OLD_S = 10.0  # so long before the watch begins
 
 

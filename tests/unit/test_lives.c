@@ -94,6 +94,13 @@ static void test_told(void **state)
 	assert_int_equal(open_lives(r), 0);
 	assert_int_equal(r->last_end.outcome, OUTCOME_FAILED);
 	assert_int_equal(r->last_end.life, 2);
+	/* an operation whose end was not seen does not keep what every peer was told of */
+	announce(r, 4, "7001", "A", 1);
+	create(r, 5, 50, 0xa1, "7001", "kv", 0, 1, 0);
+	post(r, 5, 50, 0xa1, OPS_BUSY);
+	told_as(r, 6, ROLE_TOLD, "7001", OPS_DONE);
+	assert_int_equal(open_lives(r), 0);
+	assert_int_equal(r->last_end.outcome, OUTCOME_DONE);
 	rig_free(r);
 }
 

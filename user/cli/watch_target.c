@@ -80,7 +80,8 @@ int watch_choose_profile(struct watch *w, struct sp_err *err)
 	if (!w->profile) { /* a command, or none that --find could look for */
 		w->profile = cli_profile_guess(w->probes, 0);
 		if (w->o.command && w->probes->nprofiles > 1)
-			pr_info("profile %s: the command is not running yet, so that nothing tells "
+			pr_debug(
+				"profile %s: the command is not running yet, so that nothing tells "
 				"which "
 				"is its own (--profile NAME chooses)",
 				w->profile->name);

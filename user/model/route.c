@@ -322,7 +322,9 @@ static void told(struct model *m, struct life *l, const struct sp_event *ev)
 		return;
 	if (ev->status == OPS_DONE) {
 		outcome = OUTCOME_DONE;
-		if (!r || ++r->told < life_takers(l) || l->nbusy)
+		/* what still looks in progress has ended unseen, or is no more this room's matter
+		 */
+		if (!r || ++r->told < life_takers(l))
 			return;
 	}
 	if (!sees_release(m, l))
