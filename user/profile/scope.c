@@ -41,13 +41,14 @@ int read_scope(const struct reader *r, const struct ynode *map, struct profile_p
 }
 
 /* It has a room or an operation of its own: what runs inside it is its work. A poll and a call that
- * waits are not: what they get on with may be anybody's. */
+ * waits are not: what they get on with may be anybody's. Nor is one of several elements: whose is
+ * not said. */
 static bool is_scope(const struct profile_probe *p)
 {
 	bool gives = !p->nmatch && event_gives(p, NULL, &p->event);
 
 	if (p->off || p->waits || p->on == ON_ENTRY || p->is_frames ||
-	    (p->prog.flags & SP_P_ON_CHANGE))
+	    (p->prog.flags & (SP_P_ON_CHANGE | SP_P_EACH)))
 		return false;
 	for (int i = 0; i < p->nmatch; i++)
 		gives |= event_gives(p, &p->match[i], &p->match[i].event);
