@@ -31,7 +31,7 @@ static const char *const advice[CAUSE_MAX] = {
 		"one does.",
 	[CAUSE_TRANSFER_STALLED] =
 		"Look at the peer: does its process run (not stopped, not gone), does its network "
-		"answer? The transfer has no deadline of its own.",
+		"answer? Over NIXL a transfer has no deadline of its own.",
 	[CAUSE_CONTROL_LOST] =
 		"The peer owes an answer to a staging request: look at its log and at the "
 		"connection to it.",

@@ -81,11 +81,17 @@ void suggest(const char *word, const char *const words[], char *buf, size_t len)
 	}
 	snprintf(buf, len, "use ");
 	at = strlen(buf);
-	for (size_t i = 0; words[i] && at < len; i++) {
-		int n = snprintf(buf + at, len - at, "%s%s", words[i],
-				 !words[i + 1]  ? ""
-				 : words[i + 2] ? ", "
-						: " or ");
+	for (size_t i = 0; words[i]; i++) {
+		int n;
+
+		if (at + strlen(words[i]) + sizeof(" or ...") > len) {
+			snprintf(buf + at, len - at, "...");
+			return;
+		}
+		n = snprintf(buf + at, len - at, "%s%s", words[i],
+			     !words[i + 1]  ? ""
+			     : words[i + 2] ? ", "
+					    : " or ");
 
 		at += n > 0 ? (size_t)n : 0;
 	}
