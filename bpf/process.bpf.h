@@ -66,7 +66,6 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *task = (void *)ctx->args[0];
 	__u64 pid_tgid = sp_pid_tgid();
 	__u32 pid = pid_tgid >> 32;
-	struct sp_saved_key key = {.pid_tgid = pid_tgid};
 	bool last;
 
 	if (!bpf_map_lookup_elem(&sp_targets, &pid))
@@ -74,8 +73,7 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 	for (__u32 i = 0; i < SP_MAX_PROBES; i++) {
 		if (i >= sp_nprobes)
 			break;
-		key.probe = i;
-		bpf_map_delete_elem(&sp_saved, &key);
+		sp_saved_forget(pid_tgid, i);
 	}
 	if (sp_have_scopes)
 		bpf_map_delete_elem(&sp_scopes, &pid_tgid);

@@ -16,21 +16,55 @@ static __always_inline __u64 sp_return_address(__u64 sp)
 	return ra;
 }
 
+/*
+ * Where a call is kept: a call inside another of the same probe has a level of its own. A level
+ * whose call has returned (sp 0), or lies no higher on the stack, is free: that one has ended
+ * without a return that was seen. Of more than there are levels the innermost before is given up.
+ */
+static __noinline struct sp_saved *sp_saved_slot(__u64 pid_tgid, __u32 probe, __u64 sp)
+{
+	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
+	struct sp_saved *s = NULL;
+
+	for (__u32 i = 0; i < SP_SAVED_LEVELS; i++) {
+		key.level = i;
+		s = bpf_map_lookup_elem(&sp_saved, &key);
+		if (!s) {
+			if (!bpf_map_update_elem(&sp_saved, &key, &sp_saved_none, BPF_ANY))
+				s = bpf_map_lookup_elem(&sp_saved, &key);
+			if (!s)
+				sp_count(SP_C_SAVE_FULL);
+			return s;
+		}
+		if (s->sp <= sp)
+			return s;
+	}
+	sp_count(SP_C_SAVE_FULL);
+	return s;
+}
+
+/* The thread has ended. A level is there only with those before it. A global function, so that it
+ * is verified once and not for each probe. */
+__noinline int sp_saved_forget(__u64 pid_tgid, __u32 probe)
+{
+	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
+
+	for (__u32 i = 0; i < SP_SAVED_LEVELS; i++) {
+		key.level = i;
+		if (bpf_map_delete_elem(&sp_saved, &key))
+			break;
+	}
+	return 0;
+}
+
 /* Keep what the return needs. What was kept, NULL: nothing. */
 static __noinline struct sp_saved *sp_call_save(const struct sp_probe *p, __u32 probe,
 						const struct sp_call *c, __u64 pid_tgid)
 {
-	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
-	struct sp_saved *s = bpf_map_lookup_elem(&sp_saved, &key);
+	struct sp_saved *s = sp_saved_slot(pid_tgid, probe, c->sp);
 
-	if (!s) {
-		if (!bpf_map_update_elem(&sp_saved, &key, &sp_saved_none, BPF_ANY))
-			s = bpf_map_lookup_elem(&sp_saved, &key);
-		if (!s) {
-			sp_count(SP_C_SAVE_FULL);
-			return NULL;
-		}
-	}
+	if (!s)
+		return NULL;
 	/* Written in place: the key names the thread, so nobody else writes here. User space may
 	 * be reading: sp, which says that the rest holds, is written last. */
 	s->bad = 0;
@@ -51,13 +85,31 @@ static __noinline struct sp_saved *sp_call_save(const struct sp_probe *p, __u32 
 	return s;
 }
 
+/* At a return, where the stack pointer was sp at the entry: the call that was saved, NULL: none.
+ * Those below it on the stack have ended, left by an exception. */
+static __noinline struct sp_saved *sp_saved_find(__u64 pid_tgid, __u32 probe, __u64 sp)
+{
+	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
+
+	for (__u32 i = 0; i < SP_SAVED_LEVELS; i++) {
+		struct sp_saved *s;
+
+		key.level = i;
+		s = bpf_map_lookup_elem(&sp_saved, &key);
+		if (!s || s->sp == sp)
+			return s;
+		if (s->sp < sp)
+			s->sp = 0;
+	}
+	return NULL;
+}
+
 /* At the return of a call that is no event. */
 static __noinline int sp_call_drop(__u64 pid_tgid, __u32 probe, __u64 sp)
 {
-	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
-	struct sp_saved *s = bpf_map_lookup_elem(&sp_saved, &key);
+	struct sp_saved *s = sp_saved_find(pid_tgid, probe, sp);
 
-	if (s && s->sp <= sp) /* or one that an exception has left */
+	if (s)
 		s->sp = 0;
 	return 0;
 }
@@ -65,14 +117,10 @@ static __noinline int sp_call_drop(__u64 pid_tgid, __u32 probe, __u64 sp)
 /* At the return: what was saved. False when there is nothing, or another call's. */
 static __noinline bool sp_call_saved(__u64 pid_tgid, __u32 probe, struct sp_call *c)
 {
-	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
-	struct sp_saved *s = bpf_map_lookup_elem(&sp_saved, &key);
+	struct sp_saved *s = sp_saved_find(pid_tgid, probe, c->sp);
 
-	if (!s || s->sp != c->sp) {
-		if (s && s->sp < c->sp)
-			s->sp = 0; /* left by an exception */
+	if (!s)
 		return false;
-	}
 	for (int i = 0; i < SP_MAX_SAVED; i++)
 		c->arg[i] = s->arg[i];
 	c->bad = s->bad;

@@ -278,10 +278,11 @@ struct sp_seq_state {
  * once the call has returned. A frame left by an exception or longjmp stays: user space compares
  * ra with the word at sp (x86-64), and the thread's own stack pointer where it can be had.
  */
+#define SP_SAVED_LEVELS 4 /* calls of one probe inside each other on a thread */
 struct sp_saved_key {
 	__u64 pid_tgid;
 	__u32 probe;
-	__u32 pad;
+	__u32 level; /* 0: the outermost of them that has not returned, as far as known */
 };
 struct sp_saved {
 	__u64 arg[SP_MAX_SAVED];

@@ -138,15 +138,17 @@ static void test_nested_calls(void **state)
 	assert_int_equal(count_of(SP_C_SCOPE_FULL), 0);
 }
 
-/* More than are kept: it is the innermost that counts. */
+/* More than are kept: the outermost and the innermost are told, the rest is counted as lost. */
 static void test_deep_calls(void **state)
 {
 	start();
 	target_say(&target, "call calls_nest 9");
 	target_say(&target, "call calls_inner 5");
 	rig_pump(&rig);
-	assert_int_equal(rig_count(&rig, "nest"), 1); /* nested calls: the innermost is told */
-	assert_int_equal(rig_val(&rig, rig_hit(&rig, "nest", 0), "room"), 1);
+	assert_int_equal(rig_count(&rig, "nest"), SP_SAVED_LEVELS);
+	for (int i = 0; i < SP_SAVED_LEVELS; i++)
+		assert_int_equal(rig_val(&rig, rig_hit(&rig, "nest", i), "room"), i ? 6 + i : 1);
+	assert_int_equal(count_of(SP_C_SAVE_FULL), 9 - SP_SAVED_LEVELS);
 	assert_int_equal(scope_of("inner", 0), enter_of("nest", 0));
 	assert_int_equal(scope_of("inner", 1), 0);
 }
