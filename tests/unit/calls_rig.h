@@ -134,4 +134,17 @@ static inline struct rig *mooncake(struct rig *r)
 	return rig_with(r, &cfg);
 }
 
+static inline struct rig *native_rig(void)
+{
+	return mooncake(rig_new());
+}
+
+static inline struct rig *seen_rig(void)
+{
+	struct rig *r = mooncake(view_rig());
+
+	ok(r, 0);
+	return r;
+}
+
 #endif

@@ -1,56 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* collect/confirm.c: one event for a message that a uprobe and a socket both show. */
-#include "sockets_rig.h"
-
-#define ADDR "10.0.0.7:5555"
-
-static struct sp_event announce(uint64_t ns, int probe, const char *room)
-{
-	struct sp_event ev = message(ns, probe, ROLE_ANNOUNCE, room, "a", ADDR);
-
-	ev.need = 2;
-	return ev;
-}
-
-/* The socket shows it; the agent's connection is not of interest here. */
-static void by_socket(struct rig *r, uint64_t ns, const char *room)
-{
-	struct sp_event ev = announce(ns, P_BOOTSTRAP, room);
-
-	sockets_message(r->s, &ev, 1, false);
-	while (r->n && r->ev[0].role == ROLE_PEER && !strcmp(r->ev[0].kind, "opened"))
-		rig_take(r);
-}
-
-static bool by_probe(struct rig *r, uint64_t ns, const char *room)
-{
-	struct sp_event ev = announce(ns, P_RECV, room);
-
-	ev.tid = 77;
-	return sockets_native(r->s, &ev);
-}
-
-static bool cut_by_probe(struct rig *r, uint64_t ns, const char *room)
-{
-	struct sp_event ev = announce(ns, P_RECV, room);
-
-	ev.tid = 77;
-	ev.need = 7; /* its end was taken for that of another alternative */
-	ev.flags = EV_CUT;
-	return sockets_native(r->s, &ev);
-}
-
-static struct sp_event socket_told(struct rig *r, uint64_t ns, const char *room)
-{
-	struct sp_event ev = rig_expect(r, ROLE_ANNOUNCE, "");
-
-	assert_int_equal(ev.ns, ns);
-	assert_int_equal(ev.probe, P_BOOTSTRAP);
-	assert_string_equal(ev.room, room);
-	assert_int_equal(ev.need, 2);
-	assert_int_equal(ev.flags, 0);
-	return ev;
-}
+#include "confirm_rig.h"
 
 static void test_confirmed(void **state)
 {
@@ -264,102 +214,6 @@ static void test_without_same_as(void **state)
 	rig_none(r);
 }
 
-/* The uprobe saw only the end of a message that the thread waited for at the attach. */
-static void test_cut(void **state)
-{
-	struct rig *r = *state;
-
-	by_socket(r, SEC, "76");
-	by_socket(r, SEC, "77");
-	assert_false(cut_by_probe(r, SEC + 9, "77"));
-	assert_int_equal(socket_told(r, SEC + 9, "77").tid, 77);
-	assert_int_equal(rig_stats(r).confirmed, 1);
-	assert_true(cut_by_probe(r, SEC + 9, "78")); /* the socket did not show it */
-	assert_true(cut_by_probe(r, SEC + 9, "77"));
-	rig_none(r);
-	assert_true(by_probe(r, SEC + 10, "76"));
-	sockets_tick(r->s, 9 * SEC);
-	rig_none(r);
-	/* told for itself, or told unread, before the cut one comes */
-	by_socket(r, 10 * SEC, "80");
-	sockets_tick(r->s, 11 * SEC);
-	rig_expect(r, ROLE_PEER, "unread");
-	assert_false(cut_by_probe(r, 12 * SEC, "80"));
-	socket_told(r, 12 * SEC, "80");
-	r->has[P_RECV] = false;
-	by_socket(r, 13 * SEC, "81");
-	socket_told(r, 13 * SEC, "81");
-	assert_false(cut_by_probe(r, 14 * SEC, "81"));
-	rig_none(r);
-}
-
-/* The end of a message fits no other: its process, its probe, its role and its sender count. */
-static void test_cut_of_another(void **state)
-{
-	struct rig *r = *state;
-	struct sp_event ev;
-
-	by_socket(r, SEC, "77");
-	ev = announce(SEC, P_RECV, "77");
-	ev.flags = EV_CUT;
-	ev.pid++;
-	assert_true(sockets_native(r->s, &ev));
-	ev.pid = PID;
-	ev.probe = P_SEND;
-	assert_true(sockets_native(r->s, &ev));
-	ev.probe = P_RECV;
-	ev.role = ROLE_ABORT;
-	assert_true(sockets_native(r->s, &ev));
-	ev.role = ROLE_ANNOUNCE;
-	strcpy(ev.agent, "b");
-	assert_true(sockets_native(r->s, &ev));
-	ev.agent[0] = '\0';
-	strcpy(ev.peer, "10.0.0.8:1");
-	assert_true(sockets_native(r->s, &ev));
-	ev.peer[0] = '\0'; /* cut off, too: the room must do */
-	assert_false(sockets_native(r->s, &ev));
-	socket_told(r, SEC, "77");
-	rig_none(r);
-	/* the same agent by two addresses: equal, so the older is the one */
-	by_socket(r, SEC, "78");
-	ev = announce(SEC + 1, P_BOOTSTRAP, "78");
-	strcpy(ev.peer, "10.0.0.9:1");
-	sockets_message(r->s, &ev, 1, false);
-	r->n = 0;
-	ev.probe = P_RECV;
-	ev.flags = EV_CUT;
-	ev.agent[0] = '\0';
-	assert_false(sockets_native(r->s, &ev));
-	assert_string_equal(rig_expect(r, ROLE_ANNOUNCE, "").peer, ADDR);
-	assert_true(by_probe(r, SEC + 2, "78"));
-	sockets_tick(r->s, 9 * SEC);
-	rig_none(r);
-}
-
-/* A registration has no room: its sender must fit. */
-static void test_cut_without_room(void **state)
-{
-	struct rig *r = *state;
-	struct sp_event ev = message(SEC, P_BOOTSTRAP, ROLE_REGISTER, "", "a", ADDR);
-
-	sockets_message(r->s, &ev, 1, false);
-	r->n = 0;
-	ev = message(SEC, P_RECV, ROLE_REGISTER, "", "b", "10.0.0.7:5556");
-	ev.flags = EV_CUT;
-	assert_true(sockets_native(r->s, &ev));
-	ev = message(SEC, P_RECV, ROLE_REGISTER, "", "", "10.0.0.7:5556");
-	ev.flags = EV_CUT;
-	assert_true(sockets_native(r->s, &ev));
-	ev = message(SEC, P_RECV, ROLE_REGISTER, "", "", "");
-	ev.flags = EV_CUT;
-	assert_true(sockets_native(r->s, &ev));
-	rig_none(r);
-	ev = message(SEC, P_RECV, ROLE_REGISTER, "", "", ADDR);
-	ev.flags = EV_CUT;
-	assert_false(sockets_native(r->s, &ev));
-	assert_string_equal(rig_expect(r, ROLE_REGISTER, "").agent, "a");
-}
-
 /* Equal messages: as many events as messages, whichever way they come. */
 static void test_repeats(void **state)
 {
@@ -558,9 +412,6 @@ int main(void)
 		T(test_no_probe),
 		T(test_socket_wins),
 		T(test_without_same_as),
-		T(test_cut),
-		T(test_cut_of_another),
-		T(test_cut_without_room),
 		T(test_repeats),
 		T(test_repeats_in_two_states),
 		T(test_end_behind_a_message),
