@@ -3,55 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM        1
-#define uthash_nonfatal_oom(elt) ((elt)->hh.tbl = NULL)
-#include <uthash.h>
-
-#include "collect/http.h"
-#include "collect/values.h"
+#include "collect/http_priv.h"
 
 #define MAX_HELD 262144 /* values and rooms in memory, about 200 bytes each at most */
 /* After a reset, what is told by calls that were under way: the bytes have moved, the thread has
  * not come back from the kernel yet. */
 #define AFTER_RESET_NS 500000000ull
-
-/* A request whose body comes in. */
-struct coming {
-	uint32_t num;
-	bool aborts; /* it goes to the path that aborts */
-	bool cut;    /* a value is missing: one too many */
-	bool replied, over;
-	uint16_t code;
-	struct values key[SOCK_NKEYS];
-};
-
-/* One that came in whole and has not been answered. */
-struct request {
-	uint32_t num, nrooms;
-	uint16_t code; /* of the reply's head; 0: none yet */
-	struct request *next;
-	struct http_room rooms[];
-};
-
-struct stream {
-	uint64_t id;
-	uint32_t pid;
-	uint16_t probe;
-	bool receiving;
-	uint64_t reset_ns; /* 0: it goes on */
-	struct coming in;
-	struct request *first, *last;
-	UT_hash_handle hh;
-};
-
-struct http {
-	const struct profile *p;
-	const struct sock_out *out;
-	struct stream *by_id;
-	size_t held;
-	uint64_t over;
-	uint64_t due_ns; /* when the oldest reset stream is over; 0: there is none */
-};
 
 struct http *http_new(const struct profile *p, const struct sock_out *out)
 {
@@ -122,90 +79,12 @@ static struct stream *find(const struct http *h, uint64_t id)
 	return s;
 }
 
-/* ---- events ------------------------------------------------------------------------------- */
-
-static const struct sock_entry *entry_of(const struct http *h, uint16_t probe)
-{
-	int at;
-
-	if (!h->p->sockets || probe >= h->p->nprobes)
-		return NULL;
-	at = h->p->probes[probe].socket;
-	return at >= 0 && at < h->p->sockets->nentries ? &h->p->sockets->entry[at] : NULL;
-}
-
-/* Does the profile want this of requests? */
-static bool tells(const struct http *h, const struct stream *s, unsigned what)
-{
-	const struct sock_entry *e = entry_of(h, s->probe);
-
-	return !e || !e->events || e->events & what;
-}
-
-/* A number that no other request has. */
-static uint64_t request_id(const struct stream *s, uint32_t num)
-{
-	return s->id << 20 ^ num;
-}
-
-static void say(const struct http *h, const struct stream *s, uint32_t num,
-		const struct http_room *r, enum sp_role role, const char *kind, uint64_t ns,
-		int64_t code, const char *note)
-{
-	struct sp_event ev;
-
-	if (role == ROLE_REPLY && !tells(h, s, SOCK_TELLS_REPLY))
-		return;
-	if (role == ROLE_ABORT && kind[0] && !tells(h, s, SOCK_TELLS_GONE)) {
-		role = ROLE_PEER;
-		kind = "untracked";
-	}
-	sp_event_init(&ev);
-	ev.ns = ns;
-	ev.pid = s->pid;
-	ev.probe = (int16_t)s->probe;
-	ev.role = role;
-	ev.op = request_id(s, num);
-	ev.code = code;
-	snprintf(ev.kind, sizeof(ev.kind), "%s", kind);
-	snprintf(ev.room, sizeof(ev.room), "%s", r->room);
-	snprintf(ev.rid, sizeof(ev.rid), "%s", r->rid);
-	snprintf(ev.note, sizeof(ev.note), "%s", note);
-	owners_emit(h->out, &ev);
-}
-
-static void say_all(const struct http *h, const struct stream *s, const struct request *r,
-		    enum sp_role role, const char *kind, uint64_t ns, int64_t code,
-		    const char *note)
-{
-	for (uint32_t i = 0; i < r->nrooms; i++)
-		say(h, s, r->num, &r->rooms[i], role, kind, ns, code, note);
-}
-
-static void arrive(const struct http *h, const struct stream *s, uint32_t num,
-		   const struct http_room *r, uint64_t ns, bool tracked)
-{
-	struct sp_event ev;
-
-	sp_event_init(&ev);
-	ev.ns = ns;
-	ev.pid = s->pid;
-	ev.probe = (int16_t)s->probe;
-	ev.role = ROLE_ARRIVE;
-	ev.op = request_id(s, num);
-	ev.flags = tracked && tells(h, s, SOCK_TELLS_REPLY) ? EV_TRACKED : 0;
-	if (r->host[0] && profile_host_is_fake(h->p, r->host))
-		ev.flags |= EV_FAKE;
-	snprintf(ev.room, sizeof(ev.room), "%s", r->room);
-	snprintf(ev.rid, sizeof(ev.rid), "%s", r->rid);
-	snprintf(ev.peer, sizeof(ev.peer), "%s", r->host);
-	owners_emit(h->out, &ev);
-}
+/* ---- given up ----------------------------------------------------------------------------- */
 
 /* The first request will not be seen answered. */
 static void give_up(struct http *h, struct stream *s, uint64_t ns, const char *note)
 {
-	say_all(h, s, s->first, ROLE_PEER, "untracked", ns, 0, note);
+	http_say_all(h, s, s->first, ROLE_PEER, "untracked", ns, 0, note);
 	first_drop(h, s);
 }
 
@@ -256,7 +135,7 @@ static bool goes_to(const struct sp_rec_http *rec, const char *path)
 
 static void request(struct http *h, const struct sp_rec_http *rec)
 {
-	const struct sock_entry *e = entry_of(h, rec->h.probe);
+	const struct sock_entry *e = http_entry(h, rec->h.probe);
 	struct stream *s = get(h, rec->conn, &rec->h);
 
 	if (!s)
@@ -331,8 +210,8 @@ static void abort_rid(struct http *h, const struct stream *by, const char *rid, 
 		for (const struct request *r = s->first; r; r = r->next)
 			for (uint32_t i = 0; i < r->nrooms; i++)
 				if (!strcmp(r->rooms[i].rid, rid))
-					say(h, s, r->num, &r->rooms[i], ROLE_ABORT, "", ns, 0,
-					    "by an abort request");
+					http_say(h, s, r->num, &r->rooms[i], ROLE_ABORT, "", ns, 0,
+						 "by an abort request");
 	}
 }
 
@@ -359,9 +238,10 @@ static void request_end(struct http *h, const struct sp_rec_http *rec, bool repl
 			s->first = r;
 		s->last = r;
 		for (uint32_t i = 0; i < r->nrooms; i++)
-			arrive(h, s, r->num, &r->rooms[i], rec->h.ns, replies && is_single(&s->in));
+			http_arrive(h, s, r->num, &r->rooms[i], rec->h.ns,
+				    replies && is_single(&s->in));
 		if (s->in.replied)
-			say_all(h, s, r, ROLE_REPLY, "first", rec->h.ns, r->code, "");
+			http_say_all(h, s, r, ROLE_REPLY, "first", rec->h.ns, r->code, "");
 	}
 	in_drop(h, s);
 	stream_drop_idle(h, s);
@@ -381,8 +261,8 @@ static void reply(struct http *h, const struct sp_rec_http *rec)
 	if (s->first && s->first->num == rec->req) {
 		if (rec->code)
 			s->first->code = rec->code;
-		say_all(h, s, s->first, ROLE_REPLY, end ? "end" : "first", rec->h.ns,
-			s->first->code, "");
+		http_say_all(h, s, s->first, ROLE_REPLY, end ? "end" : "first", rec->h.ns,
+			     s->first->code, "");
 		if (end)
 			first_drop(h, s);
 	} else if (s->receiving && s->in.num == rec->req) {
@@ -420,7 +300,7 @@ void http_record(struct http *h, const struct sp_rec_http *rec, bool replies)
 static void clients_gone(struct http *h, struct stream *s, uint64_t ns)
 {
 	while (s->first) {
-		say_all(h, s, s->first, ROLE_ABORT, "client-gone", ns, 0, "");
+		http_say_all(h, s, s->first, ROLE_ABORT, "client-gone", ns, 0, "");
 		first_drop(h, s);
 	}
 	stream_drop(h, s);
