@@ -15,6 +15,6 @@ $(CUDA_B)/libroomtx.so: tests/cuda/roomtx.c $(CUDA_HDRS)
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CUDA_FLAGS) -fPIC -shared $< -o $@
-$(CUDA_B)/cuda_app: tests/cuda/cuda_app.c tests/cuda/cuda_calls.c $(CUDA_B)/libcuda.so.1 $(CUDA_B)/libroomtx.so
+$(CUDA_B)/cuda_app: tests/cuda/cuda_app.c tests/cuda/cuda_calls.c tests/cuda/steps.c $(CUDA_B)/libcuda.so.1 $(CUDA_B)/libroomtx.so $(CUDA_HDRS)
 	$(call say,TEST,$@)
 	$(Q)$(CC) $(CUDA_FLAGS) $(filter %.c,$^) -L$(CUDA_B) -l:libcuda.so.1 -lroomtx -Wl,-rpath,'$$ORIGIN' -o $@

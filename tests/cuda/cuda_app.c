@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The program that the tests and benchmarks of CUDA calls watch. Each line of its input goes to a
- * thread by name ("NAME: STEP; STEP; ..."), which is made when first named, does the steps in turn
- * and answers "NAME: RESULT RESULT...". Steps:
+ * The program that the tests and benchmarks of CUDA calls watch. Steps of its threads (steps.h):
  *   cuFUNCTION [N [STREAM]]  by its exported name; N: bytes, or number of an event; STREAM 0 to 7
  *   fill, arrived  fresh bytes for the next copy; 1 when the last copy's bytes are there
  *   send ROOM, post OP ... leave  what is between runs inside the transport's call
@@ -12,54 +10,14 @@
  *   burst CALLS REPEATS PAUSE_MS FUNCTION... [+ FUNCTION...]  the least ns that these took together
  */
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cuda_calls.h"
-#include "roomtx.h"
 #include "standin.h"
-
-#define MAX_THREADS 16
-#define MAX_STEPS   64
-
-struct worker {
-	char name[32];
-	FILE *in;
-	int out; /* where its lines are written */
-	pthread_t thread;
-	struct calls calls;
-	char *step[MAX_STEPS];
-	int nsteps, at;
-	char answer[1024];
-	uint64_t op; /* the last one made or sent */
-};
-static struct worker workers[MAX_THREADS];
-static int nworkers;
-
-__attribute__((format(printf, 2, 3))) static void say(struct worker *w, const char *fmt, ...)
-{
-	size_t len = strlen(w->answer);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(w->answer + len, sizeof(w->answer) - len, fmt, ap);
-	va_end(ap);
-}
-
-static void run_steps(void *arg);
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
+#include "steps.h"
 
 /* A CUDA function and its arguments; NULL: it is none. */
 static call_fn *cuda_call(const char *text, uint64_t *n, CUstream *stream)
@@ -95,9 +53,9 @@ static int do_burst(struct worker *w, const char *text)
 		double each;
 
 		for (unsigned i = 0; i < calls; i++) {
-			fn(&w->calls, n, stream);
+			fn(w->own, n, stream);
 			if (fn2)
-				fn2(&w->calls, n2, stream2);
+				fn2(w->own, n2, stream2);
 		}
 		each = (double)(now_ns() - start) / calls;
 		least = each < least ? each : least;
@@ -115,7 +73,7 @@ static int do_cuda(struct worker *w, const char *text)
 
 	if (!fn)
 		return -1;
-	say(w, " %d", fn(&w->calls, n, stream));
+	say(w, " %d", fn(w->own, n, stream));
 	return 0;
 }
 
@@ -143,35 +101,8 @@ static int do_control(struct worker *w, const char *text)
 	return 0;
 }
 
-/* op 0: the one that this thread has made last. */
-static int do_transport(struct worker *w, const char *text)
-{
-	uint64_t n = 0;
-	int answer;
-
-	if (sscanf(text, "send %" SCNu64, &n) == 1)
-		rtx_send(n, &w->op, run_steps, w);
-	else if (sscanf(text, "make %" SCNu64, &n) == 1)
-		rtx_make(n, &w->op);
-	else if (sscanf(text, "post %" SCNu64, &n) == 1)
-		rtx_post(n ? n : w->op, run_steps, w);
-	else if (sscanf(text, "status %" SCNu64 " %d", &n, &answer) == 2)
-		rtx_status(n ? n : w->op, answer);
-	else if (sscanf(text, "close %" SCNu64, &n) == 1)
-		rtx_close(n ? n : w->op);
-	else if (sscanf(text, "announce %" SCNu64, &n) == 1)
-		rtx_announce(n, "10.0.0.7:41231");
-	else if (sscanf(text, "begin %" SCNu64, &n) == 1)
-		rtx_begin(n);
-	else if (!strcmp(text, "end"))
-		rtx_end();
-	else
-		return -1;
-	return 0;
-}
-
 /* Up to `leave`, or the end. */
-static void run_steps(void *arg)
+void run_steps(void *arg)
 {
 	struct worker *w = arg;
 
@@ -186,9 +117,9 @@ static void run_steps(void *arg)
 		else if (!strncmp(text, "burst ", 6))
 			rc = do_burst(w, text);
 		else if (!strcmp(text, "fill"))
-			calls_fill(&w->calls);
+			calls_fill(w->own);
 		else if (!strcmp(text, "arrived"))
-			say(w, " %d", calls_arrived(&w->calls));
+			say(w, " %d", calls_arrived(w->own));
 		else
 			rc = do_control(w, text) ? do_transport(w, text) : 0;
 		if (rc)
@@ -196,68 +127,14 @@ static void run_steps(void *arg)
 	}
 }
 
-static void *run(void *arg)
+int worker_init(struct worker *w)
 {
-	struct worker *w = arg;
-	char line[4096], *save;
-
-	if (calls_init(&w->calls))
-		exit(1);
-	while (fgets(line, sizeof(line), w->in)) {
-		line[strcspn(line, "\n")] = 0;
-		w->nsteps = w->at = 0;
-		w->answer[0] = 0;
-		for (char *s = strtok_r(line, ";", &save); s && w->nsteps < MAX_STEPS;
-		     s = strtok_r(NULL, ";", &save)) {
-			w->step[w->nsteps++] = s + strspn(s, " ");
-		}
-		while (w->at < w->nsteps)
-			run_steps(w);
-		flockfile(stdout);
-		printf("%s:%s\n", w->name, w->answer);
-		fflush(stdout);
-		funlockfile(stdout);
-	}
-	return NULL;
-}
-
-static struct worker *worker_named(const char *name)
-{
-	struct worker *w;
-	int fd[2];
-
-	for (int i = 0; i < nworkers; i++)
-		if (!strcmp(workers[i].name, name))
-			return &workers[i];
-	if (nworkers == MAX_THREADS || pipe(fd))
-		return NULL;
-	w = &workers[nworkers++];
-	snprintf(w->name, sizeof(w->name), "%s", name);
-	w->out = fd[1];
-	w->in = fdopen(fd[0], "r");
-	if (!w->in || pthread_create(&w->thread, NULL, run, w))
-		return NULL;
-	return w;
+	w->own = calloc(1, sizeof(struct calls));
+	return w->own ? calls_init(w->own) : -1;
 }
 
 int main(void)
 {
-	char line[4096], name[32];
-
 	calls_start();
-	puts("ready");
-	fflush(stdout);
-	while (fgets(line, sizeof(line), stdin)) {
-		struct worker *w;
-		int at = 0;
-
-		if (sscanf(line, "%31[a-z0-9]: %n", name, &at) != 1 || !at) {
-			fprintf(stderr, "what? %s", line);
-			return 2;
-		}
-		w = worker_named(name);
-		if (!w || write(w->out, line + at, strlen(line + at)) < 0)
-			return 1;
-	}
-	return 0;
+	return serve();
 }

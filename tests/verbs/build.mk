@@ -1,6 +1,6 @@
-# Stand-in providers of verbs, and the program that posts to them; its transport is that of tests/cuda.
+# Stand-in providers of verbs, and the program that posts to them; its transport and its command loop are those of tests/cuda.
 VERBS_B := $(B)/verbs
-VERBS_HDRS := $(wildcard tests/verbs/*.h) tests/cuda/roomtx.h
+VERBS_HDRS := $(wildcard tests/verbs/*.h) tests/cuda/roomtx.h tests/cuda/steps.h
 VERBS_FLAGS := -D_GNU_SOURCE -std=gnu11 -O2 -g -Wall -Wextra -Wshadow -Wno-unused-parameter -Werror -pthread
 
 .PHONY: verbs
@@ -21,6 +21,6 @@ $(VERBS_B)/libroomtx.so: tests/cuda/roomtx.c tests/cuda/roomtx.h
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(VERBS_FLAGS) -fPIC -shared $< -o $@
-$(VERBS_B)/verbs_app: tests/verbs/verbs_app.c $(VERBS_B)/libroomtx.so $(VERBS_HDRS)
+$(VERBS_B)/verbs_app: tests/verbs/verbs_app.c tests/cuda/steps.c $(VERBS_B)/libroomtx.so $(VERBS_HDRS)
 	$(call say,TEST,$@)
-	$(Q)$(CC) $(VERBS_FLAGS) -Itests/cuda $< -L$(VERBS_B) -lroomtx -libverbs -ldl -Wl,-rpath,'$$ORIGIN' -o $@
+	$(Q)$(CC) $(VERBS_FLAGS) -Itests/cuda $(filter %.c,$^) -L$(VERBS_B) -lroomtx -libverbs -ldl -Wl,-rpath,'$$ORIGIN' -o $@

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The program that the tests and benchmarks of verbs watch: everything goes through the real
- * <infiniband/verbs.h>. Each line of its input goes to a thread by name ("NAME: STEP; STEP; ..."),
- * which is made when first named, does the steps in turn and answers "NAME: RESULT RESULT...".
+ * <infiniband/verbs.h>. Steps of its threads (steps.h):
  *   open FILE                 load a provider, and open its device
  *   qp N                      make queue pair N (0 to 7); its number
  *   destroy N                 and destroy it
@@ -19,35 +18,17 @@
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "roomtx.h"
 #include "standin.h"
+#include "steps.h"
 
-#define MAX_THREADS 16
-#define MAX_STEPS   64
-#define MAX_QPS     8
-#define MAX_LIST    32
-#define MAX_BYTES   4096
-
-struct worker {
-	char name[32];
-	FILE *in;
-	int out; /* where its lines are written */
-	pthread_t thread;
-	char *step[MAX_STEPS];
-	int nsteps, at;
-	char answer[1024];
-	uint64_t op;
-};
-static struct worker workers[MAX_THREADS];
-static int nworkers;
+#define MAX_QPS   8
+#define MAX_LIST  32
+#define MAX_BYTES 4096
 
 /* The provider, as the program finds it. */
 static __typeof__(standin_open) *dev_open;
@@ -62,16 +43,6 @@ static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_qp *qps[MAX_QPS];
 static char from[MAX_QPS][MAX_LIST][MAX_BYTES], to[MAX_QPS][MAX_LIST][MAX_BYTES];
-
-__attribute__((format(printf, 2, 3))) static void say(struct worker *w, const char *fmt, ...)
-{
-	size_t len = strlen(w->answer);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(w->answer + len, sizeof(w->answer) - len, fmt, ap);
-	va_end(ap);
-}
 
 static int do_open(const char *file)
 {
@@ -138,14 +109,6 @@ static void drain(struct worker *w, int count)
 		if (!got)
 			sched_yield();
 	}
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 static int burst(struct worker *w, const char *text)
@@ -271,28 +234,8 @@ static int do_control(struct worker *w, const char *text)
 	return 0;
 }
 
-static void run_steps(void *arg);
-
-static int do_transport(struct worker *w, const char *text)
-{
-	uint64_t n = 0;
-	int answer;
-
-	if (sscanf(text, "send %" SCNu64, &n) == 1)
-		rtx_send(n, &w->op, run_steps, w);
-	else if (sscanf(text, "status %" SCNu64 " %d", &n, &answer) == 2)
-		rtx_status(n ? n : w->op, answer);
-	else if (sscanf(text, "close %" SCNu64, &n) == 1)
-		rtx_close(n ? n : w->op);
-	else if (sscanf(text, "announce %" SCNu64, &n) == 1)
-		rtx_announce(n, "10.0.0.7:41231");
-	else
-		return -1;
-	return 0;
-}
-
 /* Up to `leave`, or the end. */
-static void run_steps(void *arg)
+void run_steps(void *arg)
 {
 	struct worker *w = arg;
 
@@ -308,64 +251,12 @@ static void run_steps(void *arg)
 	}
 }
 
-static void *run(void *arg)
+int worker_init(struct worker *w)
 {
-	struct worker *w = arg;
-	char line[4096], *save;
-
-	while (fgets(line, sizeof(line), w->in)) {
-		line[strcspn(line, "\n")] = 0;
-		w->nsteps = w->at = 0;
-		w->answer[0] = 0;
-		for (char *s = strtok_r(line, ";", &save); s && w->nsteps < MAX_STEPS;
-		     s = strtok_r(NULL, ";", &save))
-			w->step[w->nsteps++] = s + strspn(s, " ");
-		while (w->at < w->nsteps)
-			run_steps(w);
-		flockfile(stdout);
-		printf("%s:%s\n", w->name, w->answer);
-		fflush(stdout);
-		funlockfile(stdout);
-	}
-	return NULL;
-}
-
-static struct worker *worker_named(const char *name)
-{
-	struct worker *w;
-	int fd[2];
-
-	for (int i = 0; i < nworkers; i++)
-		if (!strcmp(workers[i].name, name))
-			return &workers[i];
-	if (nworkers == MAX_THREADS || pipe(fd))
-		return NULL;
-	w = &workers[nworkers++];
-	snprintf(w->name, sizeof(w->name), "%s", name);
-	w->out = fd[1];
-	w->in = fdopen(fd[0], "r");
-	if (!w->in || pthread_create(&w->thread, NULL, run, w))
-		return NULL;
-	return w;
+	return 0;
 }
 
 int main(void)
 {
-	char line[4096], name[32];
-
-	puts("ready");
-	fflush(stdout);
-	while (fgets(line, sizeof(line), stdin)) {
-		struct worker *w;
-		int at = 0;
-
-		if (sscanf(line, "%31[a-z0-9]: %n", name, &at) != 1 || !at) {
-			fprintf(stderr, "what? %s", line);
-			return 2;
-		}
-		w = worker_named(name);
-		if (!w || write(w->out, line + at, strlen(line + at)) < 0)
-			return 1;
-	}
-	return 0;
+	return serve();
 }
