@@ -3,27 +3,7 @@
  * Profiles: the shipped file, the example of the design, all that a file may say. Run from the
  * repository's root.
  */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "profile/profile.h"
-#include "util/cleanup.h"
-
-static struct profile_file *parse(const char *text)
-{
-	struct profile_file *pf;
-	struct sp_err err = {0};
-
-	if (profile_parse("t.yaml", text, strlen(text), &pf, &err))
-		fail_msg("%s", err.text);
-	return pf;
-}
+#include "profile_rig.h"
 
 /* ---- the design's example, to the letter ------------------------------------------------------
  */

@@ -3,27 +3,7 @@
  * Profiles: groups of probes, whose room a call belongs to, probes of several elements, tallies,
  * functions behind pointers, events with sizes and addresses. What they compile to.
  */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "profile/profile.h"
-#include "util/cleanup.h"
-
-static struct profile_file *parse(const char *text)
-{
-	struct profile_file *pf;
-	struct sp_err err = {0};
-
-	if (profile_parse("t.yaml", text, strlen(text), &pf, &err))
-		fail_msg("%s in\n%s", err.text, text);
-	return pf;
-}
+#include "profile_calls_rig.h"
 
 static struct profile_probe *named(struct profile_file *pf, const char *name)
 {
@@ -159,24 +139,6 @@ static void scopes(void **state)
 
 /* ---- elements, tallies, pointers ---------------------------------------------------------------
  */
-
-#define HEAD                                                                                       \
-	"version: 1\n"                                                                             \
-	"profiles:\n"                                                                              \
-	"  - name: t\n"                                                                            \
-	"    room: {type: u64}\n"                                                                  \
-	"    libraries: {l: {file: \"lib.so\"}, m: {file: m}}\n"                                   \
-	"    probes:\n"
-#define PUSH                                                                                       \
-	"      - name: push\n"                                                                     \
-	"        library: l\n"                                                                     \
-	"        symbol: f\n"                                                                      \
-	"        on: ret\n"
-#define REF                                                                                        \
-	"      - name: ref\n"                                                                      \
-	"        library: l\n"
-#define ARG_QP "        args: [{name: qp, fetch: \"+52($arg1)\", type: u32}]\n"
-#define CALL   "        event: {role: call}\n"
 
 static void check_op(const struct sp_op *op, int code, int n, int imm)
 {

@@ -1,35 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Every mistake in what test_profile_calls.c is about, with its line. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "profile_calls_rig.h"
 
-#include "profile/profile.h"
-#include "util/cleanup.h"
-
-#define HEAD                                                                                       \
-	"version: 1\n"                                                                             \
-	"profiles:\n"                                                                              \
-	"  - name: t\n"                                                                            \
-	"    room: {type: u64}\n"                                                                  \
-	"    libraries: {l: {file: \"lib.so\"}, m: {file: m}}\n"                                   \
-	"    probes:\n"
-#define PUSH                                                                                       \
-	"      - name: push\n"                                                                     \
-	"        library: l\n"                                                                     \
-	"        symbol: f\n"                                                                      \
-	"        on: ret\n"
-#define REF                                                                                        \
-	"      - name: ref\n"                                                                      \
-	"        library: l\n"
-#define ARG_QP "        args: [{name: qp, fetch: \"+52($arg1)\", type: u32}]\n"
-#define CALL   "        event: {role: call}\n"
-#define LIST   "        each: {list: $arg4, next: 8}\n"
+#define LIST "        each: {list: $arg4, next: 8}\n"
 #define RECV                                                                                       \
 	"      - name: recv\n"                                                                     \
 	"        library: l\n"                                                                     \
@@ -49,9 +22,7 @@
 #define T     "profiles:\n  - name: t\n    room: {type: u64}\n"
 #define P1    "      - {name: p, library: l, symbol: f, on: return, event: {role: call}"
 
-static const struct {
-	const char *text, *at, *words;
-} errors[] = {
+static const struct slip errors[] = {
 	/* groups */
 	{"version: 1\ngroups: {}\n" T, "2", "must be a list"},
 	{"version: 1\ngroups: [{name: g, lib: x}]\n" T, "2", "unknown key \"lib\" in a group"},
@@ -206,25 +177,7 @@ static const struct {
 
 static void each_error(void **state)
 {
-	int failed = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
-		struct profile_file *pf = NULL;
-		struct sp_err err = {0};
-		char prefix[64];
-
-		if (!profile_parse("t.yaml", errors[i].text, strlen(errors[i].text), &pf, &err))
-			fail_msg("taken:\n%s", errors[i].text);
-		snprintf(prefix, sizeof(prefix), "t.yaml:%s:", errors[i].at);
-		if (strncmp(err.text, prefix, strlen(prefix)) != 0 ||
-		    !strstr(err.text, errors[i].words)) {
-			print_error("\"%s\" should be \"%s...%s\" for:\n%s\n", err.text, prefix,
-				    errors[i].words, errors[i].text);
-			failed++;
-		}
-		assert_int_equal(err.exit_code, SP_EXIT_USAGE);
-	}
-	assert_int_equal(failed, 0);
+	expect_slips(errors, ARRAY_SIZE(errors));
 }
 
 int main(void)

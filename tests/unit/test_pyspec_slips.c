@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A profile of the server's own view alone, and what is said to those who write one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "profile/profile.h"
+#include "profile_rig.h"
 
 #define HEAD "version: 1\nprofiles:\n  - name: t\n    room: {type: u64}\n"
 #define PY   "    python:\n      root: {frame: f}\n"
 #define Q    "      queues: {inflight: \"self.q[*].room\"}\n"
 #define ST   "      status: \"self.s{} -> {room: key, status: value}\"\n"
-
-static struct profile_file *parse(const char *text)
-{
-	struct profile_file *pf;
-	struct sp_err err = {0};
-
-	if (profile_parse("t.yaml", text, strlen(text), &pf, &err))
-		fail_msg("%s", err.text);
-	return pf;
-}
 
 static void refused(const char *text, const char *words)
 {

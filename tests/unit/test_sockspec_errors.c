@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The `sockets:` section: every error with its place; limits. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
-#include "profile/profile.h"
-#include "util/cleanup.h"
+#include "profile_rig.h"
 
 /* 22 lines: a probe with messages, one without, and one whose event takes an argument's value. */
 #define HEAD                                                                                       \
@@ -60,9 +52,7 @@
 
 /* Where a line of the text after these begins: HEAD has 22 lines, NAMED 24, PLACED 25, DECODED 26,
  * WEB and ZM 27. */
-static const struct {
-	const char *text, *at, *words;
-} errors[] = {
+static const struct slip errors[] = {
 	/* the section */
 	{HEAD "    sockets: {}\n", "23:14", "sockets must be a list (- item), not a map"},
 	{HEAD "    sockets: []\n", "23:14", "an empty list"},
@@ -178,26 +168,7 @@ static const struct {
 
 static void each_error(void **state)
 {
-	int failed = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
-		struct profile_file *pf = (void *)1;
-		struct sp_err err = {0};
-		char prefix[64];
-
-		if (!profile_parse("t.yaml", errors[i].text, strlen(errors[i].text), &pf, &err))
-			fail_msg("taken:\n%s", errors[i].text);
-		snprintf(prefix, sizeof(prefix), "t.yaml:%s: ", errors[i].at);
-		if (strncmp(err.text, prefix, strlen(prefix)) != 0 ||
-		    !strstr(err.text, errors[i].words)) {
-			print_error("\"%s\" should be \"%s...%s\"\n", err.text, prefix,
-				    errors[i].words);
-			failed++;
-		}
-		assert_int_equal(err.exit_code, SP_EXIT_USAGE);
-		assert_null(pf);
-	}
-	assert_int_equal(failed, 0);
+	expect_slips(errors, ARRAY_SIZE(errors));
 }
 
 static void taken(const char *text)

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Every kind of error in a probes file, with its place; limits. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
-#include "profile/profile.h"
-#include "util/cleanup.h"
+#include "profile_rig.h"
 
 /* ---- errors and their places ------------------------------------------------------------------
  */
@@ -35,9 +27,7 @@
 		  "        frame: frame\n        socket: sock\n        messages:\n"
 
 /* Where a line of the text after these begins: HEAD has 5 lines, FULL 9. */
-static const struct {
-	const char *text, *at, *words;
-} errors[] = {
+static const struct slip errors[] = {
 	/* the file */
 	{"version: 1\n", "1:1", "no \"profiles\""},
 	{"profiles: []\n", "1:1", "no \"version\""},
@@ -341,27 +331,7 @@ static const struct {
 
 static void each_error(void **state)
 {
-	int failed = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
-		struct profile_file *pf = (void *)1;
-		struct sp_err err = {0};
-		char prefix[64];
-
-		if (!profile_parse("t.yaml", errors[i].text, strlen(errors[i].text), &pf, &err))
-			fail_msg("taken:\n%s", errors[i].text);
-		snprintf(prefix, sizeof(prefix), "t.yaml:%s: ", errors[i].at);
-		if (strncmp(err.text, prefix, strlen(prefix)) != 0 ||
-		    !strstr(err.text, errors[i].words)) {
-			print_error("\"%s\" should be \"%s...%s\" for:\n%s\n", err.text, prefix,
-				    errors[i].words, errors[i].text);
-			failed++;
-		}
-		assert_int_equal(err.exit_code, SP_EXIT_USAGE);
-		assert_null(strchr(err.text, '\n'));
-		assert_null(pf);
-	}
-	assert_int_equal(failed, 0);
+	expect_slips(errors, ARRAY_SIZE(errors));
 }
 
 /* A quoted word of the file cannot break the one line of the message. */
