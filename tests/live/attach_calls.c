@@ -27,14 +27,6 @@ static const char *const libs[] = {"libsmokecalls.so", NULL};
 static struct rig rig;
 static struct target target;
 
-static int detach(void **state)
-{
-	target_end(&target);
-	if (rig.attach)
-		rig_close(&rig);
-	return 0;
-}
-
 #define PROBE(name, symbol, on)                                                                    \
 	"      - {name: " name ", library: smoke, symbol: " symbol ", on: " on ",\n"
 #define ROOM "         args: [{name: room, fetch: $arg1, type: u64}], event: {role: call}}\n"
@@ -65,27 +57,16 @@ static const char yaml[] = RIG_YAML PROBE("outer", "calls_outer", "return")
 	"         event: {role: call}}\n";
 #define PROBES 13 /* all but quiet */
 
-static uint64_t counted[SP_C_MAX];
-
-/* One attach for all tests: with perf uprobes a detach takes seconds. */
 static int attach(void **state)
 {
-	target_run(&target, NULL, libs);
-	rig_open(&rig, yaml);
-	rig_add(&rig, target.pid, PROBES);
+	rig_attach(&rig, &target, libs, yaml, PROBES);
 	return 0;
 }
 
-static void start(void)
+static int detach(void **state)
 {
-	rig_clear(&rig);
-	attach_counters(rig.attach, counted);
-}
-
-/* Since the test began. */
-static int count_of(enum sp_counter c)
-{
-	return (int)(rig_counter(&rig, c) - counted[c]);
+	rig_detach(&rig, &target);
+	return 0;
 }
 
 static uint64_t enter_of(const char *probe, int i)
@@ -111,7 +92,7 @@ static void test_nested_calls(void **state)
 {
 	uint64_t before = mono_ns(), outer, middle;
 
-	start();
+	rig_start(&rig);
 	target_say(&target, "call calls_outer 7");
 	rig_pump(&rig);
 	outer = enter_of("outer", 0);
@@ -134,28 +115,28 @@ static void test_nested_calls(void **state)
 	rig_pump(&rig);
 	assert_int_equal(scope_of("inner", 0), 0);
 	assert_int_equal(scope_of("inner_ret", 0), 0);
-	assert_int_equal(count_of(SP_C_NO_ENTRY), 0);
-	assert_int_equal(count_of(SP_C_SCOPE_FULL), 0);
+	assert_int_equal(rig_gained(&rig, SP_C_NO_ENTRY), 0);
+	assert_int_equal(rig_gained(&rig, SP_C_SCOPE_FULL), 0);
 }
 
 /* More than are kept: the outermost and the innermost are told, the rest is counted as lost. */
 static void test_deep_calls(void **state)
 {
-	start();
+	rig_start(&rig);
 	target_say(&target, "call calls_nest 9");
 	target_say(&target, "call calls_inner 5");
 	rig_pump(&rig);
 	assert_int_equal(rig_count(&rig, "nest"), SP_SAVED_LEVELS);
 	for (int i = 0; i < SP_SAVED_LEVELS; i++)
 		assert_int_equal(rig_val(&rig, rig_hit(&rig, "nest", i), "room"), i ? 6 + i : 1);
-	assert_int_equal(count_of(SP_C_SAVE_FULL), 9 - SP_SAVED_LEVELS);
+	assert_int_equal(rig_gained(&rig, SP_C_SAVE_FULL), 9 - SP_SAVED_LEVELS);
 	assert_int_equal(scope_of("inner", 0), enter_of("nest", 0));
 	assert_int_equal(scope_of("inner", 1), 0);
 }
 
 static void test_zero_is_no_event(void **state)
 {
-	start();
+	rig_start(&rig);
 	target_say(&target, "call calls_answer 0");
 	target_say(&target, "call calls_answer -1");
 	target_say(&target, "call calls_answer 3");
@@ -214,7 +195,7 @@ static void test_call_that_does_not_return(void **state)
 	uint64_t before = mono_ns(), enter;
 	const struct attach_inside *in;
 
-	start();
+	rig_start(&rig);
 	target_say(&target, "thread calls_wait 77");
 	rig_until(&rig, waits, 0, "the call to be seen");
 	in = inside("wait_ret", mono_ns());
@@ -243,7 +224,7 @@ static void test_call_that_does_not_return(void **state)
 /* The thread runs, so that its stack pointer cannot be had. */
 static void test_call_that_spins(void **state)
 {
-	start();
+	rig_start(&rig);
 	target_say(&target, "thread calls_spin 5");
 	rig_until(&rig, spins, 0, "the call to be seen");
 	assert_int_equal(inside("spin", mono_ns())->unsure, !X86);
@@ -256,7 +237,7 @@ static void test_call_that_spins(void **state)
 
 static void test_calls_of_the_dead(void **state)
 {
-	start();
+	rig_start(&rig);
 	target_say(&target, "thread calls_wait 77");
 	rig_until(&rig, waits, 0, "the call to be seen");
 	target_end(&target);
@@ -270,7 +251,7 @@ static void test_calls_of_the_dead(void **state)
  */
 static void leave(const char *command, const char *probe)
 {
-	start();
+	rig_start(&rig);
 	target_say(&target, "call %s 2", command); /* returns */
 	target_say(&target, "call %s 1", command); /* does not */
 	rig_pump(&rig);
@@ -337,7 +318,7 @@ static void test_probe_that_is_off(void **state)
 {
 	int seen = 0;
 
-	start();
+	rig_start(&rig);
 	attach_rows(rig.attach, check_off, &seen);
 	assert_int_equal(seen, 1);
 	assert_false(rig_noticed(&rig, NOTICE_FAILED, target.pid));

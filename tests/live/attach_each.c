@@ -20,14 +20,6 @@ static const char *const libs[] = {"libsmokecalls.so", NULL};
 static struct rig rig;
 static struct target target;
 
-static int detach(void **state)
-{
-	target_end(&target);
-	if (rig.attach)
-		rig_close(&rig);
-	return 0;
-}
-
 static const char yaml[] = RIG_YAML
 	"      - name: post\n        library: smoke\n        symbol: calls_post\n        on: ret\n"
 	"        each: {list: $arg2, next: 8}\n"
@@ -68,27 +60,16 @@ static const char yaml[] = RIG_YAML
 	"        args: [{name: value, fetch: \"+0($each)\", type: s64}]\n" RIG_CALL;
 #define PROBES 6
 
-static uint64_t counted[SP_C_MAX];
-
-/* One attach for all tests: with perf uprobes a detach takes seconds. */
 static int attach(void **state)
 {
-	target_run(&target, NULL, libs);
-	rig_open(&rig, yaml);
-	rig_add(&rig, target.pid, PROBES);
+	rig_attach(&rig, &target, libs, yaml, PROBES);
 	return 0;
 }
 
-static void start(void)
+static int detach(void **state)
 {
-	rig_clear(&rig);
-	attach_counters(rig.attach, counted);
-}
-
-/* Since the test began. */
-static int count_of(enum sp_counter c)
-{
-	return (int)(rig_counter(&rig, c) - counted[c]);
+	rig_detach(&rig, &target);
+	return 0;
 }
 
 enum { PLAIN, CYCLIC, BROKEN, REFUSED };
@@ -128,7 +109,7 @@ static void test_list(void **state)
 {
 	const struct sp_rec_hit *h;
 
-	start();
+	rig_start(&rig);
 	post(7, PLAIN, 3);
 	check_run("post", 100, 3);
 	for (int i = 0; i < 3; i++) {
@@ -142,33 +123,33 @@ static void test_list(void **state)
 	check_run("post", 100, 1);
 	post(7, PLAIN, 0);
 	assert_int_equal(rig.nrec, 0);
-	assert_int_equal(count_of(SP_C_READ_FAULT), 0);
-	assert_int_equal(count_of(SP_C_EACH_CUT), 0);
+	assert_int_equal(rig_gained(&rig, SP_C_READ_FAULT), 0);
+	assert_int_equal(rig_gained(&rig, SP_C_EACH_CUT), 0);
 	post(7, BROKEN, 3); /* the fourth is nowhere */
 	check_run("post", 100, 3);
-	assert_int_not_equal(count_of(SP_C_READ_FAULT), 0);
-	assert_int_equal(count_of(SP_C_EACH_CUT), 0);
+	assert_int_not_equal(rig_gained(&rig, SP_C_READ_FAULT), 0);
+	assert_int_equal(rig_gained(&rig, SP_C_EACH_CUT), 0);
 }
 
 static void test_long_lists(void **state)
 {
-	start();
+	rig_start(&rig);
 	post(7, PLAIN, SP_EACH_MAX);
 	check_run("post", 100, SP_EACH_MAX);
 	assert_int_equal(rig_hit(&rig, "first", 0)->h.count, SP_EACH_MAX);
 	post(7, PLAIN, SP_EACH_MAX + 1);
 	check_run("post", 100, SP_EACH_MAX);
-	assert_int_not_equal(count_of(SP_C_EACH_CUT), 0);
+	assert_int_not_equal(rig_gained(&rig, SP_C_EACH_CUT), 0);
 	post(7, CYCLIC, 5);
 	assert_int_equal(rig_count(&rig, "post"), SP_EACH_MAX);
 	assert_int_equal(rig_val(&rig, rig_hit(&rig, "post", 63), "value"), 103);
-	assert_int_equal(count_of(SP_C_READ_FAULT), 0);
+	assert_int_equal(rig_gained(&rig, SP_C_READ_FAULT), 0);
 }
 
 /* Of the flags, which are 0 and 1 in turn, one probe asks for bit 1 and the other for bit 0. */
 static void test_only(void **state)
 {
-	start();
+	rig_start(&rig);
 	post(7, PLAIN, 4);
 	assert_int_equal(rig_count(&rig, "some"), 0);
 	assert_int_equal(rig_count(&rig, "first"), 1);
@@ -183,21 +164,21 @@ static void test_two_levels(void **state)
 	/* the items have 0, 1, 2, 0, 1 parts, of which the first is the item's own */
 	static const long values[] = {1001, 1002, 1003, 1004}, outer[] = {101, 102, 102, 104};
 
-	start();
+	rig_start(&rig);
 	post(7, PLAIN, 5);
 	check_values("two", "value", values, 4);
 	check_values("two", "outer", outer, 4);
 	post(7, PLAIN, 1);
 	assert_int_equal(rig_count(&rig, "two"), 0);
-	assert_int_equal(count_of(SP_C_EACH_CUT), 0);
+	assert_int_equal(rig_gained(&rig, SP_C_EACH_CUT), 0);
 	post(7, PLAIN, 33); /* three items have three parts: 64 are the 33rd item and 31 parts */
 	assert_int_equal(rig_count(&rig, "two"), 31);
-	assert_int_equal(count_of(SP_C_EACH_CUT), 1);
+	assert_int_equal(rig_gained(&rig, SP_C_EACH_CUT), 1);
 }
 
 static void test_arrays(void **state)
 {
-	start();
+	rig_start(&rig);
 	poll_done(7, 3);
 	assert_int_equal(rig_count(&rig, "poll"), 1); /* the one that has failed */
 	assert_int_equal(rig_val(&rig, rig_hit(&rig, "poll", 0), "status"), 5);
@@ -216,7 +197,7 @@ static void test_arrays(void **state)
 	target_say(&target, "call calls_do_batch 0x%x", 8 << 8);
 	rig_pump(&rig);
 	assert_int_equal(rig.nrec, 0);
-	assert_int_equal(count_of(SP_C_READ_FAULT), 0);
+	assert_int_equal(rig_gained(&rig, SP_C_READ_FAULT), 0);
 }
 
 /* ---- tallies -------------------------------------------------------------------------------- */
@@ -253,7 +234,7 @@ static void test_tallies(void **state)
 	uint64_t before = mono_ns();
 	struct sp_tally t;
 
-	start();
+	rig_start(&rig);
 	post(11, PLAIN, 3);
 	t = tally(11);
 	assert_int_equal(t.posted, 3);
@@ -282,7 +263,7 @@ static void test_tallies(void **state)
 	assert_int_equal(t.completed, 5);
 	assert_int_equal(t.failed, 1);
 	assert_int_equal(tally(11).posted, 3);
-	assert_int_equal(count_of(SP_C_TALLY_FULL), 0);
+	assert_int_equal(rig_gained(&rig, SP_C_TALLY_FULL), 0);
 }
 
 static bool forgotten(struct rig *r, long arg)
@@ -295,7 +276,7 @@ static bool forgotten(struct rig *r, long arg)
 
 static void test_tallies_of_the_dead(void **state)
 {
-	start();
+	rig_start(&rig);
 	post(17, PLAIN, 3);
 	assert_int_equal(tally(17).posted, 3);
 	target_end(&target);

@@ -21,9 +21,7 @@ static struct target target;
 
 static int clean(void **state)
 {
-	target_end(&target);
-	if (rig.attach)
-		rig_close(&rig);
+	rig_detach(&rig, &target);
 	return 0;
 }
 

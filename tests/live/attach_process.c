@@ -59,9 +59,7 @@ static struct target target;
 
 static int clean(void **state)
 {
-	target_end(&target);
-	if (rig.attach)
-		rig_close(&rig);
+	rig_detach(&rig, &target);
 	return 0;
 }
 

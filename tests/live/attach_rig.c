@@ -176,6 +176,20 @@ void rig_close(struct rig *r)
 	memset(r, 0, sizeof(*r));
 }
 
+void rig_attach(struct rig *r, struct target *t, const char *const libs[], const char *yaml, int n)
+{
+	target_run(t, NULL, libs);
+	rig_open(r, yaml);
+	rig_add(r, t->pid, n);
+}
+
+void rig_detach(struct rig *r, struct target *t)
+{
+	target_end(t);
+	if (r->attach)
+		rig_close(r);
+}
+
 void rig_pump(struct rig *r)
 {
 	assert_true(ring_buffer__consume(r->ring) >= 0);
@@ -201,6 +215,12 @@ void rig_clear(struct rig *r)
 {
 	rig_pump(r);
 	r->nrec = 0;
+}
+
+void rig_start(struct rig *r)
+{
+	rig_clear(r);
+	attach_counters(r->attach, r->counted);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -239,6 +259,11 @@ uint64_t rig_counter(const struct rig *r, enum sp_counter c)
 
 	attach_counters(r->attach, all);
 	return all[c];
+}
+
+int rig_gained(const struct rig *r, enum sp_counter c)
+{
+	return (int)(rig_counter(r, c) - r->counted[c]);
 }
 
 int rig_arg(const struct rig *r, const char *probe, const char *arg)

@@ -44,7 +44,8 @@ struct rig {
 	int nrec;
 	struct attach_notice notice[RIG_NOTICES];
 	int nnotice;
-	uint32_t ring_bytes; /* set before rig_open; 0: 1 MiB */
+	uint32_t ring_bytes;        /* set before rig_open; 0: 1 MiB */
+	uint64_t counted[SP_C_MAX]; /* at rig_start */
 };
 
 /* Folder of this program, where the targets and libraries are too. */
@@ -63,12 +64,19 @@ void rig_open(struct rig *r, const char *yaml);
 /* Attaches; the number of probes in place must be n. */
 void rig_add(struct rig *r, pid_t pid, int n);
 void rig_close(struct rig *r);
+/* One attach for all tests of a program (with perf uprobes a detach takes seconds): target_run with
+ * libs, rig_open and rig_add; and the end of both, whatever became of them. */
+void rig_attach(struct rig *r, struct target *t, const char *const libs[], const char *yaml, int n);
+void rig_detach(struct rig *r, struct target *t);
 /* Take what is in the ring; FORK, EXEC and EXIT records go to attach. */
 void rig_pump(struct rig *r);
 /* Pump and tick until cond, or fail. */
 void rig_until(struct rig *r, bool (*cond)(struct rig *r, long arg), long arg, const char *what);
 /* Forget the records seen so far. */
 void rig_clear(struct rig *r);
+/* The same, as a test begins; and what a counter has gained since. */
+void rig_start(struct rig *r);
+int rig_gained(const struct rig *r, enum sp_counter c);
 
 int rig_probe(const struct rig *r, const char *name);
 /* The i-th hit of a probe since rig_clear, NULL when there is none. */
