@@ -87,12 +87,9 @@ int agent_init(PyObject *self, PyObject *args, PyObject *)
 	}
 	if (!PyArg_ParseTuple(args, "U", &name))
 		return -1;
-	try {
-		a->agent = new nixlAgent(PyUnicode_AsUTF8(name));
-	} catch (const std::exception &e) {
-		PyErr_SetString(PyExc_OSError, e.what());
+	a->agent = made_by([&] { return new nixlAgent(PyUnicode_AsUTF8(name)); });
+	if (!a->agent)
 		return -1;
-	}
 	Py_INCREF(name);
 	a->name = name;
 	return 0;
@@ -306,16 +303,11 @@ PyObject *get_new_notifs(PyObject *self, PyObject *)
 		return raise_status("getNotifs", rc);
 	all = PyDict_New();
 	for (auto it = notifs.begin(); all && it != notifs.end(); ++it) {
-		PyObject *list = PyList_New(0);
+		PyObject *list = list_of(it->second, [](auto &text) {
+			return PyBytes_FromStringAndSize(text.data(),
+							 static_cast<Py_ssize_t>(text.size()));
+		});
 
-		for (auto &text : it->second) {
-			PyObject *one = PyBytes_FromStringAndSize(
-				text.data(), static_cast<Py_ssize_t>(text.size()));
-
-			if (!list || !one || PyList_Append(list, one))
-				Py_CLEAR(list);
-			Py_XDECREF(one);
-		}
 		if (!list || PyDict_SetItemString(all, it->first.c_str(), list))
 			Py_CLEAR(all);
 		Py_XDECREF(list);
@@ -343,23 +335,15 @@ PyObject *send_notif(PyObject *self, PyObject *args)
 PyObject *progress(PyObject *self, PyObject *args)
 {
 	auto *a = ready(self);
-	int timeout_ms = 0;
 
-	if (!a || !PyArg_ParseTuple(args, "|i", &timeout_ms) ||
-	    !unlocked([&] { a->agent->progress(timeout_ms); }))
-		return nullptr;
-	Py_RETURN_NONE;
+	return a ? progress_of(*a->agent, args) : nullptr;
 }
 
 PyObject *set_rate(PyObject *self, PyObject *args)
 {
 	auto *a = ready(self);
-	unsigned long long rate;
 
-	if (!a || !PyArg_ParseTuple(args, "K", &rate))
-		return nullptr;
-	a->agent->setRate(rate);
-	Py_RETURN_NONE;
+	return a ? with_number(args, [&](uint64_t rate) { a->agent->setRate(rate); }) : nullptr;
 }
 
 /* ops() -> [(peer, notif, bytes, sent, status)] of what is posted and not complete */
@@ -367,21 +351,14 @@ PyObject *agent_ops(PyObject *self, PyObject *)
 {
 	auto *a = ready(self);
 	std::vector<nixlOpView> ops;
-	PyObject *list;
 
 	if (!a || !unlocked([&] { ops = a->agent->ops(); }))
 		return nullptr;
-	list = PyList_New(0);
-	for (auto &o : ops) {
-		PyObject *one = Py_BuildValue("(ssKKi)", o.peer.c_str(), o.notif.c_str(),
-					      static_cast<unsigned long long>(o.bytes),
-					      static_cast<unsigned long long>(o.sent), o.status);
-
-		if (!list || !one || PyList_Append(list, one))
-			Py_CLEAR(list);
-		Py_XDECREF(one);
-	}
-	return list;
+	return list_of(ops, [](auto &o) {
+		return Py_BuildValue("(ssKKi)", o.peer.c_str(), o.notif.c_str(),
+				     static_cast<unsigned long long>(o.bytes),
+				     static_cast<unsigned long long>(o.sent), o.status);
+	});
 }
 
 PyMethodDef agent_methods[] = {
@@ -408,15 +385,7 @@ PyGetSetDef agent_getset[] = {{"name", agent_name, nullptr, nullptr, nullptr},
 /* ---- the module ------------------------------------------------------------------------------ */
 PyObject *mod_throw(PyObject *, PyObject *args)
 {
-	const char *function;
-
-	if (!PyArg_ParseTuple(args, "z", &function))
-		return nullptr;
-	if (nixl_test_throw(function)) {
-		PyErr_Format(PyExc_ValueError, "no probed function '%s'", function);
-		return nullptr;
-	}
-	Py_RETURN_NONE;
+	return arm_throw(args, nixl_test_throw, "function");
 }
 
 PyObject *mod_error(PyObject *, PyObject *args)

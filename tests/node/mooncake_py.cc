@@ -106,12 +106,9 @@ int engine_init(PyObject *self, PyObject *, PyObject *)
 		PyErr_SetString(PyExc_RuntimeError, "already initialised");
 		return -1;
 	}
-	try {
-		e->caller = new Caller();
-	} catch (const std::exception &err) {
-		PyErr_SetString(PyExc_OSError, err.what());
+	e->caller = made_by([] { return new Caller(); });
+	if (!e->caller)
 		return -1;
-	}
 	if (seconds)
 		e->caller->timeout = std::chrono::seconds(atoi(seconds));
 	return 0;
@@ -193,43 +190,26 @@ PyObject *open_segment(PyObject *self, PyObject *args)
 
 PyObject *progress(PyObject *self, PyObject *args)
 {
-	int timeout_ms = 0;
-
-	if (!PyArg_ParseTuple(args, "|i", &timeout_ms) ||
-	    !unlocked([&] { ready(self)->engine.progress(timeout_ms); }))
-		return nullptr;
-	Py_RETURN_NONE;
+	return progress_of(ready(self)->engine, args);
 }
 
 PyObject *set_rate(PyObject *self, PyObject *args)
 {
-	unsigned long long rate;
-
-	if (!PyArg_ParseTuple(args, "K", &rate))
-		return nullptr;
-	ready(self)->engine.setRate(rate);
-	Py_RETURN_NONE;
+	return with_number(args, [&](uint64_t rate) { ready(self)->engine.setRate(rate); });
 }
 
 /* pending() -> [(peer, bytes, sent)] of what is submitted and not complete */
 PyObject *pending(PyObject *self, PyObject *)
 {
 	std::vector<mooncake::TransferEngine::Pending> all;
-	PyObject *list;
 
 	if (!unlocked([&] { all = ready(self)->engine.pending(); }))
 		return nullptr;
-	list = PyList_New(0);
-	for (auto &p : all) {
-		PyObject *one = Py_BuildValue("(sKK)", p.peer.c_str(),
-					      static_cast<unsigned long long>(p.bytes),
-					      static_cast<unsigned long long>(p.sent));
-
-		if (!list || !one || PyList_Append(list, one))
-			Py_CLEAR(list);
-		Py_XDECREF(one);
-	}
-	return list;
+	return list_of(all, [](auto &p) {
+		return Py_BuildValue("(sKK)", p.peer.c_str(),
+				     static_cast<unsigned long long>(p.bytes),
+				     static_cast<unsigned long long>(p.sent));
+	});
 }
 
 PyMethodDef engine_methods[] = {
@@ -248,40 +228,20 @@ PyMethodDef engine_methods[] = {
 
 PyObject *mod_throw(PyObject *, PyObject *args)
 {
-	const char *method;
-
-	if (!PyArg_ParseTuple(args, "z", &method))
-		return nullptr;
-	if (mooncake_test_throw(method)) {
-		PyErr_Format(PyExc_ValueError, "no probed method '%s'", method);
-		return nullptr;
-	}
-	Py_RETURN_NONE;
+	return arm_throw(args, mooncake_test_throw, "method");
 }
 
 PyObject *mod_room(PyObject *, PyObject *args)
 {
-	unsigned long long room;
-
-	if (!PyArg_ParseTuple(args, "K", &room))
-		return nullptr;
-	mooncake_test_room(room);
-	Py_RETURN_NONE;
+	return with_number(args, mooncake_test_room);
 }
 
 PyObject *mod_batches(PyObject *, PyObject *)
 {
-	PyObject *list = PyList_New(0);
-
-	for (auto &b : mooncake::test_batches()) {
-		PyObject *one = Py_BuildValue("(KK)", static_cast<unsigned long long>(b.batch_id),
-					      static_cast<unsigned long long>(b.room));
-
-		if (!list || !one || PyList_Append(list, one))
-			Py_CLEAR(list);
-		Py_XDECREF(one);
-	}
-	return list;
+	return list_of(mooncake::test_batches(), [](auto &b) {
+		return Py_BuildValue("(KK)", static_cast<unsigned long long>(b.batch_id),
+				     static_cast<unsigned long long>(b.room));
+	});
 }
 
 PyObject *mod_fail(PyObject *, PyObject *)
