@@ -92,6 +92,29 @@ static struct life *unbound_life(struct model *m, const struct room *r, const st
 	return l;
 }
 
+/* It was taken to be this life's for want of a better one; but what is complete does not stay in
+ * the queue without its entry. So it is another one's, if there is any, or none's that was known.
+ */
+static bool mistaken(const struct life *l, const struct sp_event *ev, enum queue q)
+{
+	const struct room *r = l->room;
+
+	if (!l->seen || !l->seen->assumed || l->stage != STAGE_RELEASING || q != Q_INFLIGHT ||
+	    ev->code != HELD_NO_ENTRY)
+		return false;
+	return nameless_life(r, ev, q) || !r->first->rnext;
+}
+
+/* Whatever the view has said was of another request. */
+static void unbind(struct model *m, struct life *l)
+{
+	life_unsee(m, l);
+	seen_free(m, l);
+	mem_free(m, l->rid, l->rid ? strlen(l->rid) + 1 : 0);
+	l->rid = NULL;
+	view_watch_end(m, l, m->now);
+}
+
 /* ---- what it says -------------------------------------------------------------------------- */
 
 /* A number that only grows. First sight of it is no growth. */
@@ -330,7 +353,7 @@ int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
 {
 	struct room *r = room_get(m, ev->pid, ev->room);
 	enum queue q = queue_of(ev->kind);
-	bool anew = false;
+	bool anew = false, assumed = false;
 	struct life *l;
 	int rc;
 
@@ -339,6 +362,10 @@ int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
 	if (q == Q_NONE && !ev->op)
 		return entry_only(m, r, ev);
 	l = known_life(r, ev);
+	if (l && mistaken(l, ev, q)) {
+		unbind(m, l);
+		l = NULL;
+	}
 	if (!l) {
 		end_replaced(m, r, ev);
 		l = park_find(m, r, ev);
@@ -348,8 +375,10 @@ int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
 		else if (l)
 			l = NULL; /* only a queue brings it back */
 	}
-	if (!l && q != Q_NONE)
+	if (!l && q != Q_NONE) {
 		l = unbound_life(m, r, ev, q);
+		assumed = l != NULL;
+	}
 	/* in no queue, and never seen in one: nothing of it is held */
 	if (!l && q == Q_NONE) {
 		note_entry(r, ev->code);
@@ -364,6 +393,8 @@ int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
 		return -ENOMEM;
 	route_give(m, ev, l);
 	rc = held(m, l, ev, anew);
+	if (l->seen)
+		l->seen->assumed |= assumed;
 	route_settle(m);
 	return rc;
 }

@@ -306,7 +306,7 @@ void life_free(struct model *m, struct life *l)
 	mem_free(m, l, life_bytes(m));
 }
 
-static void forget_seen(struct model *m, struct life *l)
+void life_unsee(struct model *m, struct life *l)
 {
 	struct seen *s = l->seen;
 
@@ -333,7 +333,7 @@ void life_close(struct model *m, struct life *l, enum sp_outcome outcome)
 	}
 	l->room->ended_ns = m->now;
 	timer_drop(m, l);
-	forget_seen(m, l);
+	life_unsee(m, l);
 	if (m->at_hand == l)
 		m->at_hand = NULL;
 	l->stage = STAGE_ENDED;

@@ -370,6 +370,7 @@ struct life *life_open(struct model *m, struct room *r, struct proc *p, bool lat
 void life_end(struct model *m, struct life *l, enum sp_outcome outcome);
 /* Its end, without giving up its memory; and back again. For park.c. */
 void life_close(struct model *m, struct life *l, enum sp_outcome outcome);
+void life_unsee(struct model *m, struct life *l); /* it is in no queue, at no worker */
 void life_reopen(struct model *m, struct life *l, enum sp_stage stage);
 void life_free(struct model *m, struct life *l);
 void life_releasing(struct model *m, struct life *l); /* terminal: wait for its release */

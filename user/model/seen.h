@@ -58,7 +58,8 @@ struct seen {
 	bool asks;      /* counted in model_asks */
 	bool waits;     /* in the process's list */
 	bool lost;      /* the view was lost since; the next event only says again what is known */
-	bool hole;      /* parked: an operation in progress is no longer followed */
+	bool hole : 1;  /* parked: an operation in progress is no longer followed */
+	bool assumed : 1; /* nothing but native events knew the life: it may be another's request */
 };
 
 /* ---- seen.c: the facts, and questions about them ------------------------------------------- */
