@@ -150,6 +150,15 @@ static __always_inline struct sp_tally *sp_tally_of(const struct sp_tally_key *k
 	return t;
 }
 
+/* Two at once may miss what the next one makes good. */
+static __always_inline void sp_ahead(__u64 completed, __u64 of, __u64 *most)
+{
+	__s64 ahead = completed - of;
+
+	if (ahead > (__s64)*most)
+		*most = ahead;
+}
+
 /* Count the element at hand. */
 __noinline int sp_each_tally(const struct sp_each *e, const struct sp_probe *p,
 			     const struct sp_call *c, __u8 what, __u64 pid_tgid)
@@ -173,6 +182,8 @@ __noinline int sp_each_tally(const struct sp_each *e, const struct sp_probe *p,
 		return 0;
 	if (what & SP_WALK_DONE) {
 		__sync_fetch_and_add(&t->completed, 1);
+		sp_ahead(t->completed, t->posted, &t->early);
+		sp_ahead(t->completed, t->asked, &t->early_asked);
 		if (e->has_only && sp_cond(&e->only, c))
 			__sync_fetch_and_add(&t->failed, 1);
 		t->done_ns = bpf_ktime_get_ns();

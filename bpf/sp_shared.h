@@ -188,8 +188,11 @@ struct sp_tally_key {
 struct sp_tally {
 	__u64 posted;    /* elements */
 	__u64 asked;     /* of these, with a completion to come */
-	__u64 completed; /* since the attach; more than was posted: these were posted before */
+	__u64 completed; /* since the attach */
 	__u64 failed;    /* of these */
+	/* The most that completions were ever ahead of what was posted, and of what was asked: so
+	 * many were posted before the attach, or not asked for. */
+	__u64 early, early_asked;
 	__u64 post_ns, done_ns; /* the last of each */
 	__u32 tid;              /* who posted last */
 	__u32 pad;

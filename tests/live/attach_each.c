@@ -263,6 +263,18 @@ static void test_tallies(void **state)
 	assert_int_equal(t.completed, 5);
 	assert_int_equal(t.failed, 1);
 	assert_int_equal(tally(11).posted, 3);
+	/* of these all were; what is posted now does not make them fewer */
+	assert_int_equal(t.early, 5);
+	assert_int_equal(t.early_asked, 5);
+	post(13, PLAIN, 3);
+	poll_done(13, 2);
+	t = tally(13);
+	assert_int_equal(t.posted, 3);
+	assert_int_equal(t.completed, 7);
+	assert_int_equal(t.early, 5);
+	assert_int_equal(t.early_asked, 6); /* one of the three asks */
+	assert_int_equal(tally(11).early, 0);
+	assert_int_equal(tally(11).early_asked, 1);
 	assert_int_equal(rig_gained(&rig, SP_C_TALLY_FULL), 0);
 }
 

@@ -158,20 +158,38 @@ static void test_gone_without_a_word(void **state)
 /* ---- work that is open -------------------------------------------------------------------------
  */
 
+static void look_at(struct rig *r, uint64_t now, struct sp_tally n)
+{
+	struct attach_tally t = {.pid = PID, .key = 17, .n = n};
+
+	t.n.tid = 3;
+	collect_tallies(r->c, &t, 1, now);
+	release(r, now);
+}
+
 static void look(struct rig *r, uint64_t now, uint64_t posted, uint64_t asked, uint64_t completed,
 		 uint64_t post_ns, uint64_t done_ns)
 {
-	struct attach_tally t = {.pid = PID,
-				 .key = 17,
-				 .n = {.posted = posted,
-				       .asked = asked,
-				       .completed = completed,
-				       .post_ns = post_ns,
-				       .done_ns = done_ns,
-				       .tid = 3}};
+	look_at(r, now,
+		(struct sp_tally){.posted = posted,
+				  .asked = asked,
+				  .completed = completed,
+				  .post_ns = post_ns,
+				  .done_ns = done_ns});
+}
 
-	collect_tallies(r->c, &t, 1, now);
-	release(r, now);
+/* Completions were ahead of posts: the last at ns. */
+static void look_early(struct rig *r, uint64_t now, uint64_t posted, uint64_t asked,
+		       uint64_t completed, uint64_t early, uint64_t early_asked, uint64_t ns)
+{
+	look_at(r, now,
+		(struct sp_tally){.posted = posted,
+				  .asked = asked,
+				  .completed = completed,
+				  .early = early,
+				  .early_asked = early_asked,
+				  .post_ns = ns,
+				  .done_ns = ns});
 }
 
 static const struct sp_event *last_tally(const struct rig *r)
@@ -210,11 +228,20 @@ static void test_posted_before(void **state)
 {
 	struct rig *r = *state;
 
-	look(r, 3 * SEC, 2, 2, 7, SEC, SEC);
-	look(r, 6 * SEC, 10, 10, 15, 5 * SEC, 5 * SEC);
+	look_early(r, 3 * SEC, 2, 2, 7, 5, 5, SEC);
+	look_early(r, 6 * SEC, 10, 10, 15, 5, 5, 5 * SEC);
 	assert_int_equal(r->n, 0);
-	look(r, 9 * SEC, 14, 14, 17, 7 * SEC, 7 * SEC); /* 5 were from before, so 2 are open */
+	look_early(r, 9 * SEC, 14, 14, 17, 5, 5, 7 * SEC); /* 5 were from before, so 2 are open */
 	assert_int_equal(last_tally(r)->code, 2);
+}
+
+/* They complete and more is posted at once, all between two looks. */
+static void test_posted_before_and_at_once(void **state)
+{
+	struct rig *r = *state;
+
+	look_early(r, 3 * SEC, 96, 96, 3, 3, 3, SEC);
+	assert_int_equal(last_tally(r)->code, 96);
 }
 
 /* Of ten posts one asks; a completion of one from before must not make the others open. */
@@ -222,10 +249,8 @@ static void test_unsignalled(void **state)
 {
 	struct rig *r = *state;
 
-	look(r, 3 * SEC, 10, 1, 2, SEC, SEC);
-	look(r, 6 * SEC, 20, 2, 3, 5 * SEC, 5 * SEC);
-	look(r, 9 * SEC, 30, 3, 4, 8 * SEC - 1, 8 * SEC - 1);
-	look(r, 12 * SEC, 40, 4, 5, 11 * SEC - 1, 11 * SEC - 1);
+	for (uint64_t i = 1; i <= 4; i++)
+		look_early(r, 3 * i * SEC, 10 * i, i, i + 1, 0, 1, (3 * i - 1) * SEC - 1);
 	assert_int_equal(r->n, 0);
 }
 
@@ -234,9 +259,9 @@ static void test_all_complete(void **state)
 {
 	struct rig *r = *state;
 
-	look(r, 3 * SEC, 5, 0, 3, SEC, SEC);
+	look_early(r, 3 * SEC, 5, 0, 3, 0, 3, SEC);
 	assert_int_equal(last_tally(r)->code, 2);
-	look(r, 6 * SEC, 5, 0, 5, SEC, 5 * SEC);
+	look_early(r, 6 * SEC, 5, 0, 5, 0, 5, 5 * SEC);
 	assert_int_equal(last_tally(r)->code, 0);
 }
 
@@ -245,9 +270,9 @@ static void test_all_complete_some_asked(void **state)
 	struct rig *r = *state;
 
 	for (uint64_t i = 1; i <= 3; i++)
-		look(r, (3 * i + 1) * SEC, 10 * i, i, 10 * i, 3 * i * SEC, 3 * i * SEC);
+		look_early(r, (3 * i + 1) * SEC, 10 * i, i, 10 * i, 0, 9 * i, 3 * i * SEC);
 	assert_int_equal(r->n, 0);
-	look(r, 20 * SEC, 50, 5, 40, 15 * SEC, 15 * SEC);
+	look_early(r, 20 * SEC, 50, 5, 40, 0, 36, 15 * SEC);
 	assert_int_equal(last_tally(r)->code, 10);
 }
 
@@ -304,6 +329,7 @@ int main(void)
 		RIG(test_gone_without_a_word),
 		RIG(test_tally),
 		RIG(test_posted_before),
+		RIG(test_posted_before_and_at_once),
 		RIG(test_unsignalled),
 		RIG(test_all_complete),
 		RIG(test_all_complete_some_asked),

@@ -31,8 +31,8 @@ struct tally {
 	struct key key;
 	struct run run;
 	char object[32];
-	uint64_t surplus_asked, surplus_posted; /* the most that completions were ahead */
-	uint64_t forgiven;                      /* will never complete */
+	uint64_t early_asked; /* as of the last look */
+	uint64_t forgiven;    /* will never complete */
 	uint64_t told, told_op;
 	uint64_t close_ns;
 	uint64_t look;
@@ -189,18 +189,10 @@ void tallies_gone(struct tallies *t, uint32_t pid)
 
 /* ---- looks --------------------------------------------------------------------------------- */
 
-static bool ahead(uint64_t completed, uint64_t of, uint64_t *most)
-{
-	if (completed <= of || completed - of <= *most)
-		return false;
-	*most = completed - of;
-	return true;
-}
-
 /* What is open, at least. all: of all posts, not only of those with a completion asked for. */
 static uint64_t open_of(const struct tally *k, const struct sp_tally *n, bool all)
 {
-	uint64_t in = all ? n->posted + k->surplus_posted : n->asked + k->surplus_asked;
+	uint64_t in = all ? n->posted + n->early : n->asked + n->early_asked;
 	uint64_t out = n->completed + k->forgiven;
 
 	return in > out ? in - out : 0;
@@ -270,9 +262,9 @@ static void look_at(struct tallies *t, const struct attach_tally *row, uint64_t 
 	if (!k)
 		return;
 	k->look = t->look;
-	ahead(n->completed, n->posted, &k->surplus_posted);
-	if (ahead(n->completed, n->asked, &k->surplus_asked) && k->grew < TALLIES_LOOKS)
+	if (n->early_asked > k->early_asked && k->grew < TALLIES_LOOKS)
 		k->grew++;
+	k->early_asked = n->early_asked;
 	/* nobody stops after posts of which none tells him that it is complete */
 	all = k->grew >= TALLIES_LOOKS || (!n->asked && n->completed);
 	if (k->closed) {

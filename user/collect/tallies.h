@@ -5,9 +5,10 @@
  * changed then, or when completions go on; 0 when all is complete.
  *
  * What was posted before the attach completes too. The most that completions were ever ahead of
- * posts is taken to be that, so that the number told is at most the true one. Unsignalled posts
- * count only where they are seen to complete as well: none is asked for and some complete, or more
- * than were asked for, in three looks at least, as one burst may be work from before the attach.
+ * posts (the kernel side counts it) is taken to be that, so that the number told is at most the
+ * true one. Unsignalled posts count only where they are seen to complete as well: none is asked for
+ * and some complete, or more than were asked for, in three looks at least, as one burst may be work
+ * from before the attach.
  *
  * Its room is that of the last posts, when these are all that is open and of one room.
  */
