@@ -65,6 +65,27 @@ static void test_counts(void **state)
 	rig_free(r);
 }
 
+/* The marks of a thread's work count as no call, and never are the last one. */
+static void test_marks(void **state)
+{
+	struct rig *r = calls_rig();
+	struct sp_event ev;
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	kv(r, 1, W1, 0xa0, "7001", 0, 1);
+	copied(r, 2, W1, "7001", 4096, 0);
+	ev = call_event(r, 3, W1, SYNC, "end", "7001");
+	ev.flags |= EV_MARK;
+	ev.bytes = 5;
+	feed(r, &ev);
+	to(r, 40);
+	assert_true(has_evidence(nth(r, ALERT_STUCK, "7001", 0),
+				 "calls: 1, 4096 bytes, 0 failed; the last was "
+				 "cuMemcpyDtoHAsync_v2 (stream 0x7f00) at +2.0 s"));
+	rig_free(r);
+}
+
 /* Told of the next call of the same function, then of the end of the one before. */
 static void test_in_the_next(void **state)
 {
@@ -426,6 +447,7 @@ int main(void)
 		cmocka_unit_test(test_opens_nothing),
 		cmocka_unit_test(test_no_progress),
 		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_in_the_next),
 		cmocka_unit_test(test_newest_life),
 		cmocka_unit_test(test_failures),
