@@ -66,7 +66,9 @@ static __noinline struct sp_saved *sp_call_save(const struct sp_probe *p, __u32 
 	if (!s)
 		return NULL;
 	/* Written in place: the key names the thread, so nobody else writes here. User space may
-	 * be reading: sp, which says that the rest holds, is written last. */
+	 * be reading: sp says that the rest holds. */
+	s->sp = 0; /* what an exception has left here */
+	asm volatile("" ::: "memory");
 	s->bad = 0;
 	for (int i = 0; i < SP_NREG; i++)
 		s->arg[i] = c->arg[i];

@@ -148,6 +148,8 @@ static const struct slip errors[] = {
 	 "nor a number"},
 	{HEAD "      - {name: p, library: l, symbol: f, event: {role: call, work: start}}\n", "7",
 	 "use begin or end"},
+	{HEAD "      - {name: p, library: l, symbol: f, event: {role: arrive, room: 1, need: 2}}\n",
+	 "7", "need is for role announce: remove it"},
 	{HEAD "      - {name: p, library: l, symbol: f, event: {role: call, work: begin}}\n", "7",
 	 "work: begin needs a room"},
 	{HEAD "      - {name: p, library: l, symbol: f, event: {role: call, address: x}}\n", "7",

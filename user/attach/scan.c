@@ -77,6 +77,17 @@ static void say_failures(const struct attach *a, const struct watched *w,
 }
 
 /* Link one library's probes. Their number, or -ENOMEM. */
+/* Probes of its own that lead to functions behind pointers: not the profile's. */
+static int finders(const struct attach *a, const struct watched_lib *lib)
+{
+	int n = 0;
+
+	for (int i = 0; i < lib->plan->nprobe && lib->good; i++)
+		n += lib->plan->probe[i].ok && !lib->err[i] &&
+		     lib->plan->probe[i].index >= a->pointers.given;
+	return n;
+}
+
 static int add_lib(struct attach *a, struct watched *w, struct plan *plan)
 {
 	struct watched_lib *grown = realloc(w->lib, sizeof(*grown) * (size_t)(w->nlib + 1)), *lib;
@@ -92,6 +103,7 @@ static int add_lib(struct attach *a, struct watched *w, struct plan *plan)
 		return -ENOMEM;
 	lib->good =
 		uprobe_attach(bpfload_progs(&a->bpf, plan), plan, w->id.pid, &lib->links, lib->err);
+	lib->good -= finders(a, lib);
 	w->nlib++;
 	return lib->good;
 }

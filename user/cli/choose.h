@@ -5,13 +5,14 @@
 #include "attach/attach.h"
 #include "profile/profile.h"
 
-/* The profile whose match fits a process; of several the one whose python root it has, else the
- * first. NULL: none. */
+/* The profile whose match fits a process; of several those whose libraries it has mapped, of these
+ * the one whose python root it has, else the first. NULL: none. */
 const struct profile *cli_profile_of(const struct profile_file *pf, pid_t pid);
 /* For a process that no match fits (its title is another, or not set yet): the first profile whose
  * root or libraries it has, else the first. pid 0: no process yet. Never NULL. */
 const struct profile *cli_profile_guess(const struct profile_file *pf, pid_t pid);
-/* Does the process have the root of another profile that fits it, and not p's? */
+/* Does the process have the root, or the libraries, of another profile that fits it, and not p's?
+ */
 bool cli_is_anothers(const struct profile_file *pf, pid_t pid, const struct profile *p);
 /* The profile for a process: the one named, else the one that fits it, else a guess. NULL: none has
  * that name (err; exit code 2). */

@@ -63,12 +63,9 @@ static void profile_of_find(struct watch *w)
 int watch_choose_profile(struct watch *w, struct sp_err *err)
 {
 	if (w->o.profile) {
-		w->profile = profile_by_name(w->probes, w->o.profile);
+		w->profile = cli_choose_profile(w->probes, w->o.profile, 0, err);
 		if (!w->profile)
-			return sp_err_set(
-				err, SP_EXIT_USAGE, -ENOENT,
-				"--profile %s: no such profile in %s: see `silentpin check`",
-				w->o.profile, w->probes->path);
+			return -ENOENT;
 	} else if (w->o.npids) {
 		int rc = profile_of_target(w, err);
 

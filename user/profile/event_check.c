@@ -211,6 +211,7 @@ static int check_fields_role(const struct reader *r, const struct evt_spec *ev)
 		{"object", 1u << ROLE_CALL, "call"},
 		{"address", 1u << ROLE_POST, "post"},
 		{"segment", 1u << ROLE_POST | 1u << ROLE_REGISTER, "post and register"},
+		{"need", 1u << ROLE_ANNOUNCE, "announce"},
 		{"pages", 1u << ROLE_ANNOUNCE, "announce"},
 		{"bases", 1u << ROLE_REGISTER, "register"},
 		{"item", 1u << ROLE_REGISTER, "register"},
