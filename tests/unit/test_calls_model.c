@@ -187,6 +187,33 @@ static void test_work_handed_over(void **state)
 	rig_free(r);
 }
 
+/* A server opens and closes queue pairs for as long as it runs. */
+static void test_many_queue_pairs(void **state)
+{
+	struct rig *r = calls_rig();
+	char name[32];
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	kv(r, 1, W1, 0xa0, "7001", 0, 1);
+	for (int i = 100; i < 3100; i++) {
+		struct sp_event ev = call_event(r, 2, W1, POLL, "completion", "");
+
+		snprintf(name, sizeof(name), "queue pair %d", i);
+		tally(r, 2, name, 3, 1);
+		tally(r, 2, name, 0, 0);
+		snprintf(ev.object, sizeof(ev.object), "queue pair %d", i + 1000000);
+		ev.status = OPS_ERROR;
+		feed(r, &ev);
+	}
+	tally(r, 3, "queue pair 17", 12, 2.5);
+	to(r, 40);
+	assert_true(
+		has_evidence(expect_stuck(r, "7001", 31, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1),
+			     "queue pair 17: 12 posted and not completed"));
+	rig_free(r);
+}
+
 /* ---- calls under way ------------------------------------------------------------------------ */
 
 /* Its thread is held up on the way to its first post. */
@@ -452,6 +479,7 @@ int main(void)
 		cmocka_unit_test(test_newest_life),
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_work_handed_over),
+		cmocka_unit_test(test_many_queue_pairs),
 		cmocka_unit_test(test_blocked_by_scope),
 		cmocka_unit_test(test_blocked_later),
 		cmocka_unit_test(test_blocked_in_doubt),

@@ -77,17 +77,40 @@ static void count(struct model *m, struct calls *c, const struct sp_event *ev)
 	}
 }
 
-static struct worked *worked_get(struct model *m, struct proc_calls *c, const char *object)
+static struct worked *worked_find(const struct proc_calls *c, const char *object)
 {
-	struct worked *w;
-
-	for (uint32_t i = 0; i < c->nworked; i++)
+	for (uint32_t i = 0; c && i < c->nworked; i++)
 		if (!strcmp(c->worked[i].object, object))
 			return &c->worked[i];
-	if (c->nworked >= MAX_WORKED ||
-	    mem_grow(m, (void **)&c->worked, sizeof(*w), &c->worked_cap, c->nworked + 1))
+	return NULL;
+}
+
+/* Of those where nothing is open the one that failed first, or never has; NULL: none is. */
+static struct worked *worked_idle(const struct proc_calls *c)
+{
+	struct worked *best = NULL;
+
+	for (uint32_t i = 0; i < c->nworked; i++) {
+		struct worked *w = &c->worked[i];
+
+		if (w->open <= 0 && (!best || w->fail.ns < best->fail.ns))
+			best = w;
+	}
+	return best;
+}
+
+static struct worked *worked_get(struct model *m, struct proc_calls *c, const char *object)
+{
+	struct worked *w = worked_find(c, object);
+
+	if (w)
+		return w;
+	if (c->nworked >= MAX_WORKED)
+		w = worked_idle(c);
+	else if (!mem_grow(m, (void **)&c->worked, sizeof(*w), &c->worked_cap, c->nworked + 1))
+		w = &c->worked[c->nworked++];
+	if (!w)
 		return NULL;
-	w = &c->worked[c->nworked++];
 	memset(w, 0, sizeof(*w));
 	copy(w->object, sizeof(w->object), object);
 	return w;
@@ -247,7 +270,9 @@ static int counted(struct model *m, struct proc *p, const struct sp_event *ev, s
 static int tallied(struct model *m, struct proc *p, const struct sp_event *ev, const struct life *l)
 {
 	struct proc_calls *c = calls_of(m, p);
-	struct worked *w = c ? worked_get(m, c, ev->object) : NULL;
+	struct worked *w = !c         ? NULL
+			   : ev->code ? worked_get(m, c, ev->object)
+				      : worked_find(c, ev->object);
 
 	if (!c)
 		return -ENOMEM;
