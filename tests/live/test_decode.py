@@ -80,7 +80,8 @@ class BothEnds(unittest.TestCase):
                 self.assertIn(recovered["outcome"], ("moving", "done"))
                 healthy += [self.transfer(node, decode, 600) for _ in range(3)]
                 for one in (prefill, native):
-                    sp.wait_for(lambda w=one: self.done(w, healthy), 10, "the healthy rooms to end")
+                    sp.wait_for(lambda w=one: self.done(w, healthy), 10,
+                                lambda w=one: f"the healthy rooms to end: {healthy}; {sp.rooms(w.db)}; {w.err}")
                 for one in (prefill, view, native):
                     one.stop()
                 self.assertEqual(self.told(view), {str(never), str(aux), str(held)})

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Lives: which event belongs to which. */
 #include "model_rig.h"
+#include "util/cleanup.h"
 
 /* The same address for a new operation, with and without the old one's release. */
 static void test_handle_reuse(void **state)
@@ -28,6 +29,60 @@ static void test_handle_reuse(void **state)
 	assert_true(look(r, "7002", 1).l.uncertain);
 	status(r, 4.2, W1, 0xa1, OPS_DONE);
 	assert_string_equal(r->last_end.room, "7001");
+	rig_free(r);
+}
+
+static void seen_done(struct rig *r, double t, uint64_t op, const char *kind, int chunk, int last)
+{
+	struct sp_event ev = create_event(r, t, W1, op, "7001", kind, chunk, last, -1);
+
+	ev.flags = 0;
+	ev.status = OPS_DONE;
+	feed(r, &ev);
+}
+
+/* What has come, one after the other, at one address: the room's own next work, and no repetition.
+ */
+static void test_handle_reuse_same_room(void **state)
+{
+	static const uint64_t handles[] = {0xa0, 0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(handles); i++) {
+		struct rig *r = rig_new();
+
+		announce(r, 0, "7001", "A", 1);
+		seen_done(r, 1, handles[i], "kv", 0, 0);
+		seen_done(r, 2, handles[i], "kv", 1, 1);
+		assert_int_equal(open_lives(r), 1);
+		seen_done(r, 3, handles[i], "aux", -1, -1);
+		assert_int_equal(open_lives(r), 0);
+		assert_int_equal(r->last_end.outcome, OUTCOME_DONE);
+		rig_free(r);
+	}
+}
+
+/* Posted again with the text of its creation: one operation. */
+static void test_post_repeats_itself(void **state)
+{
+	struct rig *r = rig_new();
+	struct sp_event ev;
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	kv(r, 1, W1, 0xa0, "7001", 0, 1);
+	ev = create_event(r, 2, W1, 0xa0, "7001", "kv", 0, 1, 0);
+	ev.flags = 0;
+	ev.status = OPS_BUSY;
+	feed(r, &ev);
+	ev.ns = S(r->base + 2.5);
+	ev.kind[0] = '\0';
+	ev.chunk = ev.rank = ev.last = -1;
+	feed(r, &ev);
+	assert_false(look(r, "7001", 1).l.uncertain);
+	status(r, 3, W1, 0xa0, OPS_DONE);
+	aux_done(r, 4, W1, 0xa1, "7001");
+	assert_int_equal(r->last_end.outcome, OUTCOME_DONE);
 	rig_free(r);
 }
 
@@ -224,6 +279,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_handle_reuse),
+		cmocka_unit_test(test_handle_reuse_same_room),
+		cmocka_unit_test(test_post_repeats_itself),
 		cmocka_unit_test(test_two_processes),
 		cmocka_unit_test(test_op_outlives_room),
 		cmocka_unit_test(test_second_opening),

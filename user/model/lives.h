@@ -421,6 +421,7 @@ void op_free(struct model *m, struct op *o);
 void op_orphan(struct model *m, struct op *o);
 void op_adopt(struct model *m, struct op *o, struct life *l); /* the orphan's life is back */
 bool op_seen(const struct life *l, uint8_t kind, const struct sp_event *ev);
+bool op_same(struct model *m, const struct op *o, const struct sp_event *ev);
 struct group *group_find(const struct life *l, uint8_t kind, int32_t chunk);
 
 /* worker.c */

@@ -52,6 +52,15 @@ bool op_seen(const struct life *l, uint8_t kind, const struct sp_event *ev)
 	return false;
 }
 
+/* Is this post about the work that o stands for, as far as it says? */
+bool op_same(struct model *m, const struct op *o, const struct sp_event *ev)
+{
+	if (ev->kind[0] && o->kind != kind_index(m, ev->kind))
+		return false;
+	return (ev->chunk < 0 || ev->chunk == o->chunk) && (ev->rank < 0 || ev->rank == o->rank) &&
+	       (ev->part < 0 || ev->part == o->part);
+}
+
 static uint8_t needs_of(const struct model *m, const struct sp_event *ev)
 {
 	const struct profile *p = m->cfg.profile;

@@ -191,8 +191,8 @@ static void closed(struct model *m, struct op *o, const struct sp_event *ev)
 		op_close(m, o);
 }
 
-/* The operation that a post is about; NULL: a new one. A handle that is posted for another room is
- * in use again. */
+/* The operation that a post is about; NULL: a new one. A handle that is posted for another room, or
+ * for other work of the room, is in use again. */
 static struct op *posted_op(struct model *m, struct proc *p, const struct sp_event *ev)
 {
 	struct op *o = ev->room[0] ? NULL : bind_unbound(m, p, ev);
@@ -203,8 +203,10 @@ static struct op *posted_op(struct model *m, struct proc *p, const struct sp_eve
 	o = op_find(m, ev->pid, ev->op);
 	if (!o || (ev->flags & EV_CREATED))
 		return NULL;
-	if (!ev->room[0] || !strcmp(op_room(o), ev->room))
+	if (!ev->room[0])
 		return o;
+	if (!strcmp(op_room(o), ev->room))
+		return op_same(m, o, ev) ? o : NULL;
 	r = o->loose ? room_find(m, ev->pid, ev->room) : NULL;
 	if (!r || !r->first)
 		return NULL;
