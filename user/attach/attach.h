@@ -128,6 +128,7 @@ struct attach_row {
 	const char *library, *file, *probe, *symbol; /* symbol: as found, "" when not */
 	bool ok, required, emulated; /* emulated: the kernel need not single-step it */
 	bool off;    /* not asked for (enabled: false, --disable): not attached, and no fault */
+	bool later;  /* its function is known when another one next returns: no fault */
 	bool socket; /* a socket function of a libc (file), or (file "") an entry of `sockets:` in a
 			process (symbol) */
 	enum attach_backend backend;

@@ -22,6 +22,7 @@ struct plan_probe {
 	int index; /* into the profile's probes */
 	bool ok, emulated;
 	bool off;     /* not asked for: no fault */
+	bool later;   /* a pointer will lead to it, when a call next returns: no fault */
 	char *symbol; /* as found; NULL when not */
 	char where[64];
 	char reason[160]; /* when not ok */

@@ -143,11 +143,10 @@ static int plan_one(const struct profile *p, pid_t pid, const struct map_files *
 			continue;
 		return add_functions(p, plan, ef, &found, out);
 	}
-	if (why[0] && live)
-		snprintf(out->reason, sizeof(out->reason), "%.100s: found when %.30s returns", why,
-			 live);
-	else if (live)
-		snprintf(out->reason, sizeof(out->reason), "found when %.60s returns", live);
+	out->later = live;
+	if (live)
+		snprintf(out->reason, sizeof(out->reason),
+			 "not yet: when %.30s next returns%s%.90s", live, why[0] ? ": " : "", why);
 	else
 		snprintf(out->reason, sizeof(out->reason), "%s", why);
 	return 0;

@@ -23,6 +23,7 @@ static void row_of(const struct profile *p, uint32_t pid, const struct plan *pla
 		.required = probe->required,
 		.emulated = pp->emulated,
 		.off = pp->off,
+		.later = pp->later,
 		.backend = backend,
 	};
 	snprintf(row->where, sizeof(row->where), "%s", pp->where);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Servers of one title with different transports: what they have mapped tells them apart. */
 #include "cli/choose_libs.h"
-#include "attach/maps.h"
 
 static bool mapped(const struct map_files *m, const struct profile_lib *lib)
 {
@@ -11,28 +10,33 @@ static bool mapped(const struct map_files *m, const struct profile_lib *lib)
 	return false;
 }
 
-static bool needs(const struct profile *p, int lib)
+static bool has_probes(const struct profile *p, int lib, bool required)
 {
 	for (int i = 0; i < p->nuprobes; i++)
-		if (p->probes[i].library == lib && p->probes[i].required && !p->probes[i].off &&
-		    !p->probes[i].group)
+		if (p->probes[i].library == lib && !p->probes[i].group &&
+		    (!required || (p->probes[i].required && !p->probes[i].off)))
 			return true;
 	return false;
 }
 
-int cli_libs_mapped(pid_t pid, const struct profile *p)
+bool cli_libs_among(const struct map_files *m, const struct profile *p)
 {
-	struct map_files m = {0};
-	int rc = maps_read(pid, &m), n = 0;
+	int n = 0;
 
-	if (rc)
-		return rc;
-	for (int i = 0; i < p->nlibs && !rc; i++) {
-		if (!needs(p, i))
+	for (int i = 0; i < p->nlibs; i++) {
+		if (!has_probes(p, i, true))
 			continue;
+		if (!mapped(m, &p->libs[i]))
+			return false;
 		n++;
-		rc = !mapped(&m, &p->libs[i]);
 	}
-	maps_free(&m);
-	return n && !rc;
+	return n > 0;
+}
+
+bool cli_any_lib_among(const struct map_files *m, const struct profile *p)
+{
+	for (int i = 0; i < p->nlibs; i++)
+		if (has_probes(p, i, false) && mapped(m, &p->libs[i]))
+			return true;
+	return false;
 }

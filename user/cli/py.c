@@ -76,15 +76,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static int choose(const struct py_opts *o, const struct profile_file *pf,
 		  const struct profile **out, struct sp_err *err)
 {
+	struct cli_choice c;
 	char cmd[4096];
 	int rc = target_cmdline(o->pid, cmd, sizeof(cmd));
 
 	if (rc)
 		return sp_err_set(err, SP_EXIT_FAIL, rc,
 				  "pid %d: no such process: find it with pgrep -f", o->pid);
-	*out = cli_choose_profile(pf, o->profile, o->pid, err);
-	if (!*out)
-		return -ENOENT;
+	rc = cli_choose_profile(pf, o->profile, o->pid, &c, err);
+	if (rc)
+		return rc;
+	*out = c.profile;
 	if (!(*out)->python)
 		return sp_err_set(
 			err, SP_EXIT_USAGE, -ENOENT,

@@ -29,6 +29,7 @@ static int switch_probes(struct watch *w, struct sp_err *err)
 
 static int profile_of_target(struct watch *w, struct sp_err *err)
 {
+	struct cli_choice c;
 	char cmd[4096];
 	int rc = target_cmdline(w->o.pids[0], cmd, sizeof(cmd));
 
@@ -36,8 +37,9 @@ static int profile_of_target(struct watch *w, struct sp_err *err)
 		return sp_err_set(err, SP_EXIT_NOATTACH, rc,
 				  "pid %d: no such process: find it with pgrep -f, or say --find",
 				  w->o.pids[0]);
-	w->profile = cli_choose_profile(w->probes, NULL, w->o.pids[0], err);
-	return 0;
+	rc = cli_choose_profile(w->probes, NULL, w->o.pids[0], &c, err);
+	w->profile = c.profile;
+	return rc;
 }
 
 static void profile_of_find(struct watch *w)
@@ -62,20 +64,21 @@ static void profile_of_find(struct watch *w)
 
 int watch_choose_profile(struct watch *w, struct sp_err *err)
 {
-	if (w->o.profile) {
-		w->profile = cli_choose_profile(w->probes, w->o.profile, 0, err);
-		if (!w->profile)
-			return -ENOENT;
-	} else if (w->o.npids) {
-		int rc = profile_of_target(w, err);
+	struct cli_choice c;
+	int rc = 0;
 
-		if (rc)
-			return rc;
+	if (w->o.profile) {
+		rc = cli_choose_profile(w->probes, w->o.profile, 0, &c, err);
+		w->profile = c.profile;
+	} else if (w->o.npids) {
+		rc = profile_of_target(w, err);
 	} else if (w->o.find) {
 		profile_of_find(w);
 	}
+	if (rc)
+		return rc;
 	if (!w->profile) { /* a command, or none that --find could look for */
-		w->profile = cli_profile_guess(w->probes, 0);
+		w->profile = &w->probes->profiles[0];
 		if (w->o.command && w->probes->nprofiles > 1)
 			pr_debug(
 				"profile %s: the command is not running yet, so that nothing tells "
@@ -91,19 +94,33 @@ int watch_choose_profile(struct watch *w, struct sp_err *err)
 }
 
 /*
- * Every process with a libc has sockets that can be watched. That makes it a target only when there
- * is a reason to take it for the server.
+ * Every process with a libc has sockets that can be watched, and many have the library of a group.
+ * That makes it a target only when there is a reason to take it for the server: of a profile that
+ * somebody names, anything of it there; or that sockets are asked for.
  */
 static bool worth_watching(const struct watch *w, pid_t pid)
 {
 	const struct profile *p = w->profile;
 
 	for (int i = 0; i < p->nuprobes; i++)
-		if (attach_has(w->attach, (uint32_t)pid, i))
+		if (cli_tells_server(p, i) && attach_has(w->attach, (uint32_t)pid, i))
 			return true;
-	if (w->o.profile || (w->o.no_uprobes && !p->match_cmdline))
+	if (w->o.no_uprobes && (w->o.profile || !p->match_cmdline))
 		return true;
+	if (w->o.profile)
+		return cli_looks_like(pid, p);
 	return p->match_cmdline && cli_profile_of(w->probes, pid) == p;
+}
+
+/* It may be the other end of the transfer, or a server with another transport. */
+static void warn_anothers(const struct watch *w, pid_t pid)
+{
+	const struct profile *whose;
+
+	if (cli_is_anothers(w->probes, pid, w->profile, &whose))
+		pr_warn("pid %d: it looks like a process of profile %s, and is watched as one of "
+			"%s: say --profile %s",
+			pid, whose->name, w->profile->name, whose->name);
 }
 
 static int attach_named(struct watch *w, struct sp_err *err)
@@ -116,6 +133,8 @@ static int attach_named(struct watch *w, struct sp_err *err)
 		rc = attach_add(w->attach, w->o.pids[i], &one);
 		if (rc > 0 && worth_watching(w, w->o.pids[i]))
 			probes += rc;
+		if (rc >= 0)
+			warn_anothers(w, w->o.pids[i]);
 		if (rc < 0 && w->o.npids > 1)
 			pr_warn("%s", one.text);
 		if (rc < 0)
@@ -135,10 +154,17 @@ static int attach_named(struct watch *w, struct sp_err *err)
 			"pid %d: no Python state of profile %s can be read in it: is it the "
 			"server's scheduler? see `silentpin py %d`",
 			w->o.pids[0], w->profile->name, w->o.pids[0]);
+	if (w->o.profile && !cli_looks_like(w->o.pids[0], w->profile))
+		return sp_err_set(err, SP_EXIT_NOATTACH, -ENOENT,
+				  "pid %d: nothing of profile %s is in it, neither title nor "
+				  "libraries nor its python root: leave --profile out, or see "
+				  "`silentpin doctor -p %d`",
+				  w->o.pids[0], w->profile->name, w->o.pids[0]);
 	return sp_err_set(err, SP_EXIT_NOATTACH, -ENOENT,
-			  "pid %d: no %s of profile %s could be %s: is it the server's "
+			  "pid %d: no %s of profile %s%s could be %s: is it the server's "
 			  "scheduler? see `silentpin doctor -p %d`",
 			  w->o.pids[0], w->o.no_uprobes ? "socket" : "probe", w->profile->name,
+			  w->o.no_uprobes || !attach_probes(w->attach) ? "" : "'s transport",
 			  w->o.no_uprobes ? "watched" : "attached", w->o.pids[0]);
 }
 
@@ -170,7 +196,7 @@ static void find_more(struct watch *w)
 			continue;
 		w->o.pids[w->o.npids++] = found[i];
 		/* the other end of the transfer is for a watch of its own */
-		if (cli_is_anothers(w->probes, found[i], w->profile))
+		if (cli_is_anothers(w->probes, found[i], w->profile, NULL))
 			continue;
 		rc = attach_add(w->attach, found[i], &err);
 		if (rc < 0)
