@@ -24,6 +24,26 @@ profiles:
       - {name: typo, library: smoke, symbol: smoke_texx, on: entry, required: false, event: {role: call}}
       - {name: absent, library: other, symbol: x, on: entry, event: {role: call}}
 """
+# Two that fit a process alike, with nothing of their transport in it; --enable is for the first
+ALIKE = """version: 1
+profiles:
+""" + "".join(f"""  - name: {name}
+    match: {{cmdline: "*smoke_target*"}}
+    room: {{type: u64}}
+    libraries: {{smoke: {{file: "{lib}"}}, other: {{file: "libother*"}}}}
+    probes:
+      - {{name: text, library: smoke, symbol: smoke_text, on: entry, event: {{role: call}}}}
+      - {{name: more, library: other, symbol: x, on: entry, required: false, enabled: false, event: {{role: call}}}}
+      - {{name: rest, library: other, symbol: y, on: entry, required: false, enabled: false, event: {{role: call}}}}
+    sockets:
+      - name: wire
+        process: self
+        when: {{bytes: zmtp}}
+        decode: zmtp
+        direction: in
+        messages:
+          - {{name: hello, frames: [HELLO, "{{room}}"], event: {{role: announce}}}}
+""" for name, lib in (("north", "libsmoke.so"), ("south", "libsmoke.so*")))
 LIVE = os.path.join(sp.BUILD, "live")
 
 
@@ -55,8 +75,15 @@ class Doctor(unittest.TestCase):
         with open(cls.probes, "w", encoding="ascii") as f:
             f.write(PROBES)
 
-    def doctor(self, *args):
-        return sp.run("doctor", *args, "--probes", self.probes)
+        cls.alike = os.path.join(cls.tmp.name, "alike.yaml")
+        with open(cls.alike, "w", encoding="ascii") as f:
+            f.write(ALIKE)
+
+    def doctor(self, *args, probes=None):
+        return sp.run("doctor", *args, "--probes", probes or self.probes)
+
+    def watch(self, *args):
+        return sp.run("watch", *args, "--probes", self.alike, "--for", "200ms", "-o", os.path.join(self.tmp.name, "w.db"))
 
     def line(self, out, word):
         found = [line for line in out.splitlines() if word in line]
@@ -75,6 +102,7 @@ class Doctor(unittest.TestCase):
             for how in (["-p", pid], ["--find"]):
                 r = self.doctor(*how)
                 self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
+                self.assertRegex(self.line(r.stdout, "profile smoke"), "^ok .*: its match fits the command line$")
                 self.assertTrue(self.line(r.stdout, "probe text:").startswith("ok"))
                 self.assertIn("3 ret", self.line(r.stdout, "probe ways:"))
                 tail = self.line(r.stdout, "probe tail:")
@@ -89,6 +117,47 @@ class Doctor(unittest.TestCase):
             r = self.doctor("-p", pid)
         self.assertEqual(r.returncode, 4, r.stdout + r.stderr)
         self.assertIn("no probe can be attached", r.stdout)
+
+    def test_why_this_profile(self):
+        """A guess is none that is fine."""
+        with Target(os.path.join(LIVE, "libsmoke.so")) as pid:
+            alike = self.doctor("-p", pid, probes=self.alike)
+            named = self.doctor("-p", pid, "--profile", "south", probes=self.alike)
+        with Target() as pid:
+            bare = self.doctor("-p", pid, probes=self.alike)
+        p = subprocess.Popen(["sleep", "60"])
+        try:
+            other = self.doctor("-p", p.pid)
+        finally:
+            p.kill()
+            p.wait()
+        self.assertRegex(self.line(alike.stdout, "profile north"), "^-- .*: a guess: its match fits the command line, its "
+                         "libraries are mapped, and so it is with 1 more profile: say --profile NAME$")
+        self.assertRegex(self.line(named.stdout, "profile south"), "^ok .*: --profile names it$")
+        self.assertRegex(self.line(bare.stdout, "profile north"), "^-- .*: a guess: its match fits the command line, and")
+        self.assertRegex(self.line(other.stdout, "profile smoke"), "^-- .*: a guess: no match fits the command line, ")
+        self.assertEqual((alike.returncode, named.returncode, bare.returncode, other.returncode), (0, 0, 0, 4))
+
+    def test_a_profile_of_something_else(self):
+        """Its sockets alone make no server of it. Those who want just them can have them."""
+        p = subprocess.Popen(["sleep", "60"])
+        try:
+            said = self.doctor("-p", p.pid, "--profile", "north", probes=self.alike)
+            watch = self.watch("-p", p.pid, "--profile", "north")
+            sockets = self.watch("-p", p.pid, "--profile", "north", "--only", "sockets")
+        finally:
+            p.kill()
+            p.wait()
+        self.assertEqual((said.returncode, watch.returncode, sockets.returncode), (4, 4, 0), watch.stderr)
+        self.assertTrue(self.line(said.stdout, "nothing of profile north").startswith("NO"), said.stdout)
+        self.assertIn("nothing of profile north", watch.stderr.splitlines()[-1])
+
+    def test_enabled_and_not_there(self):
+        with Target(os.path.join(LIVE, "libsmoke.so")) as pid:
+            watch = self.watch("-p", pid, "--profile", "north", "--enable", "more,rest,text")
+        self.assertEqual(watch.returncode, 0, watch.stderr)
+        self.assertEqual(self.line(watch.stderr, "--enable"),
+                         f"silentpin: pid {pid}: --enable more,rest: not in place: no mapped file is named libother*")
 
     def test_gone_and_wrong(self):
         p = subprocess.Popen(["true"])

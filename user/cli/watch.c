@@ -443,6 +443,7 @@ static int finish(struct watch *w)
 	}
 	model_stats(w->model, &ms);
 	watch_calls_tell(w);
+	watch_enabled_end(w);
 	pr_info("watched %.1f s: %srooms ended: %lu done, %lu failed; %zu open; %zu stuck%s",
 		(double)(end_ns - w->start_ns) / 1e9,
 		w->saw_target ? "" : "no probe was ever in place; ", w->ended_done, w->ended_failed,

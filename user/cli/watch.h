@@ -15,7 +15,7 @@
 
 #define WATCH_MAX_PIDS     64
 #define WATCH_MAX_PROBED   256
-#define WATCH_MAX_SWITCHED 32
+#define WATCH_MAX_SWITCHED 32 /* bits of watch.enabled */
 
 struct watch_opts {
 	pid_t pids[WATCH_MAX_PIDS];
@@ -65,6 +65,8 @@ struct watch {
 	int nprobed;
 	uint64_t ended_done, ended_failed;
 	struct watch_calls calls;
+	/* bit i: o.switched[i] was in place in some process; it was told that it is not */
+	uint32_t enabled, enable_told;
 	bool said_unreadable; /* that a connection cannot be read */
 	bool saw_target;      /* a probe was in place once, or a process's state was read */
 	bool refused;         /* a match of --find could not be attached */
@@ -80,6 +82,11 @@ int watch_sources(struct watch *w, struct sp_err *err);
 int watch_go(struct watch *w, struct sp_err *err);
 /* An attach_notice_fn: ctx is the watch. */
 void watch_notice(void *ctx, const struct attach_notice *n);
+/* What --enable asks for, and whether pid has it; tell what it has not, where its libraries are not
+ * just coming. */
+void watch_enabled_look(struct watch *w, uint32_t pid, bool coming);
+/* And at the end, what no process had. */
+void watch_enabled_end(const struct watch *w);
 /* Say what stays unseen because it is encrypted or foreign. The recording has every case. */
 void watch_unreadable(struct watch *w, const struct sp_event *ev);
 /* New matches of --find, new libraries and children, exits. */

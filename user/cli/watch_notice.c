@@ -87,7 +87,7 @@ static void count_missing(void *ctx, const struct attach_row *row)
 {
 	struct missing *m = ctx;
 
-	m->n += row->pid == m->pid && row->required && !row->ok;
+	m->n += row->pid == m->pid && row->required && !row->ok && !row->later;
 }
 
 static void say_attached(const struct watch *w, const struct attach_notice *n)
@@ -193,10 +193,12 @@ void watch_notice(void *ctx, const struct attach_notice *n)
 			return;
 		}
 		say_attached(w, n);
+		watch_enabled_look(w, n->pid, false);
 		break;
 	case NOTICE_LIB:
 		pr_info("pid %u: probes in place in %s%s", n->pid, n->text,
 			n->gap ? " (what it did before this moment was not seen)" : "");
+		watch_enabled_look(w, n->pid, true);
 		break;
 	case NOTICE_FAILED:
 		pr_warn("pid %u: %s", n->pid, n->text);
