@@ -108,6 +108,79 @@ static void test_cut_without_room(void **state)
 	assert_string_equal(rig_expect(r, ROLE_REGISTER, "").agent, "a");
 }
 
+/* The probe's messages: [first, second, ...]. */
+static void rig_message(struct rig *r, struct pattern frames[2], struct evt_match *m,
+			const char *first, const char *second)
+{
+	char why[80];
+
+	memset(m, 0, sizeof(*m));
+	assert_int_equal(pattern_compile(&frames[0], first, true, why, sizeof(why)), 0);
+	assert_int_equal(pattern_compile(&frames[1], second, true, why, sizeof(why)), 0);
+	m->frames = frames;
+	m->nframes = 2;
+	m->frames_open = true;
+	m->event.role = ROLE_ANNOUNCE;
+	r->probes[P_RECV].match = m;
+	r->probes[P_RECV].nmatch = 1;
+}
+
+/* Of the first message, whose first frame was read before the attach, the probe can show nothing:
+ * it is told in its own time, before what the server does next. */
+static void test_first_that_only_the_socket_shows(void **state)
+{
+	static const char *const messages[][2] = {{"{room}", "{ip:ip}"}, {"Guard", "None"}};
+	struct rig *r = *state;
+	struct pattern frames[2];
+	struct evt_match m;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		rig_message(r, frames, &m, messages[i][0], messages[i][1]);
+		by_socket(r, SEC, "77");
+		by_socket(r, SEC + 1, "78");
+		sockets_tick(r->s, SEC - 1); /* what is as old may still come in */
+		rig_none(r);
+		sockets_tick(r->s, SEC);
+		socket_told(r, SEC, "77");
+		sockets_tick(r->s, SEC + 50 * MS);
+		rig_none(r); /* the second is in no call that began before */
+		assert_false(by_probe(r, SEC + 60 * MS, "77"));
+		assert_true(by_probe(r, SEC + 70 * MS, "78"));
+		sockets_tick(r->s, 9 * SEC);
+		rig_none(r);
+		sockets_process_gone(r->s, PID, 10 * SEC);
+		pattern_free(&frames[0]);
+		pattern_free(&frames[1]);
+	}
+	r->probes[P_RECV].nmatch = 0;
+}
+
+/* The probe has shown it by then, or will show its rest: it is the probe's. */
+static void test_first_that_the_probe_shows(void **state)
+{
+	struct rig *r = *state;
+	struct pattern frames[2];
+	struct evt_match m;
+
+	rig_message(r, frames, &m, "{room}", "{ip:ip}");
+	by_socket(r, SEC, "77");
+	assert_true(by_probe(r, SEC + 5, "77"));
+	sockets_tick(r->s, 9 * SEC);
+	rig_none(r);
+	sockets_process_gone(r->s, PID, 10 * SEC);
+	pattern_free(&frames[0]);
+	pattern_free(&frames[1]);
+	rig_message(r, frames, &m, "Guard", "{room}");
+	by_socket(r, 11 * SEC, "77");
+	sockets_tick(r->s, 11 * SEC + 900 * MS);
+	rig_none(r);
+	assert_true(by_probe(r, 11 * SEC + 900 * MS, "77"));
+	rig_none(r);
+	pattern_free(&frames[0]);
+	pattern_free(&frames[1]);
+	r->probes[P_RECV].nmatch = 0;
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 
 int main(void)
@@ -116,6 +189,8 @@ int main(void)
 		T(test_cut),
 		T(test_cut_of_another),
 		T(test_cut_without_room),
+		T(test_first_that_only_the_socket_shows),
+		T(test_first_that_the_probe_shows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

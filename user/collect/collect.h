@@ -114,6 +114,10 @@ int frames_add(struct frames *f, const struct sp_rec_hit *rec, uint64_t sock, ui
  * fits an alternative whose end it is, when that has an address or a literal to vouch for it. */
 int frames_match(const struct profile_probe *probe, const struct message *msg,
 		 struct captures *caps);
+/* Does a message of that role still say what it is when its first frame is missing? The kernel
+ * takes for such a rest only what begins with digits, and names that stood in the first frame are
+ * lost. */
+bool frames_cut_tells(const struct profile_probe *probe, enum sp_role role);
 
 /*
  * sockets.c: records of sockets (conns.c: connections and who announced himself over them; http.c:

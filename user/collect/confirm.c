@@ -7,7 +7,9 @@
 #define uthash_nonfatal_oom(elt) ((elt)->hh.tbl = NULL)
 #include <uthash.h>
 
+#include "collect/collect.h"
 #include "collect/confirm.h"
+#include "collect/shown.h"
 #include "util/cleanup.h"
 
 #define MAX_ITEMS 8192 /* in each state */
@@ -43,6 +45,7 @@ struct item {
 	uint64_t conn, since_ns;
 	bool sent;
 	bool first; /* of its process: the call that takes it may have begun before the attach */
+	bool alone; /* ... and of such a one the probe shows nothing */
 	struct equal *equal;
 	struct item *after;       /* equal, in the same state, younger */
 	struct item *prev, *next; /* in the same state, by age: in the order of the equal, too */
@@ -53,17 +56,6 @@ struct equal {
 	struct key key;
 	struct item *first[IS_MAX], *last[IS_MAX];
 	uint32_t n;
-	UT_hash_handle hh;
-};
-
-/* What is known of a probe in a process. */
-struct shown {
-	struct shown_key {
-		uint32_t pid;
-		int32_t probe;
-	} key;
-	bool whole; /* it has shown a whole message */
-	bool begun; /* a socket has shown one of its messages */
 	UT_hash_handle hh;
 };
 
@@ -78,6 +70,7 @@ struct confirm {
 		struct item *first, *last;
 		size_t n;
 	} all[IS_MAX];
+	size_t alone; /* such items that wait */
 	uint64_t confirmed, unread, over;
 };
 
@@ -151,6 +144,8 @@ static void enqueue(struct confirm *c, struct item *it, enum is is, uint64_t ns)
 		c->all[is].first = it;
 	c->all[is].last = it;
 	c->all[is].n++;
+	if (is == IS_WAITING && it->alone)
+		c->alone++;
 }
 
 /* Take an item out of its queues: the oldest of its equals in this state. */
@@ -158,6 +153,8 @@ static void dequeue(struct confirm *c, struct item *it, enum is is)
 {
 	struct equal *q = it->equal;
 
+	if (is == IS_WAITING && it->alone)
+		c->alone--;
 	q->first[is] = it->after;
 	if (!q->first[is])
 		q->last[is] = NULL;
@@ -191,17 +188,12 @@ static void discard(struct confirm *c, struct item *it, enum is is)
 
 void confirm_free(struct confirm *c)
 {
-	struct shown *s, *next;
-
 	if (!c)
 		return;
 	for (enum is is = 0; is < IS_MAX; is++)
 		while (c->all[is].first)
 			discard(c, c->all[is].first, is);
-	HASH_ITER (hh, c->shown, s, next) {
-		HASH_DEL(c->shown, s);
-		free(s);
-	}
+	shown_free(&c->shown);
 	free(c);
 }
 
@@ -230,44 +222,6 @@ static struct item *item_new(struct confirm *c, const struct sp_event *ev, int p
 	}
 	it->equal->n++;
 	return it;
-}
-
-/* ---- what the probe has shown -------------------------------------------------------------- */
-
-static struct shown *shown_find(const struct confirm *c, uint32_t pid, int probe)
-{
-	struct shown_key key = {.pid = pid, .probe = probe};
-	struct shown *s;
-
-	HASH_FIND(hh, c->shown, &key, sizeof(key), s);
-	return s;
-}
-
-static struct shown *shown_get(struct confirm *c, uint32_t pid, int probe)
-{
-	struct shown *s = shown_find(c, pid, probe);
-
-	if (s)
-		return s;
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return NULL;
-	s->key = (struct shown_key){.pid = pid, .probe = probe};
-	HASH_ADD(hh, c->shown, key, sizeof(s->key), s);
-	if (s->hh.tbl)
-		return s;
-	free(s);
-	return NULL;
-}
-
-static bool is_first(struct confirm *c, uint32_t pid, int probe)
-{
-	struct shown *s = shown_get(c, pid, probe);
-	bool first = s && !s->begun && !s->whole;
-
-	if (s)
-		s->begun = true;
-	return first;
 }
 
 /* ---- the ends of an item ------------------------------------------------------------------- */
@@ -309,10 +263,10 @@ static void tell_unread(struct confirm *c, const struct item *it, uint64_t now_n
 /* The probe does not confirm it: by its time, or (given up) for lack of room. */
 static void unconfirmed(struct confirm *c, struct item *it, uint64_t now_ns, bool given_up)
 {
-	const struct shown *s = shown_find(c, it->ev.pid, it->equal->key.probe);
+	bool whole = shown_whole(c->shown, it->ev.pid, it->equal->key.probe);
 
 	dequeue(c, it, IS_WAITING);
-	if (!given_up && !it->sent && !it->first && s && s->whole) {
+	if (!given_up && !it->sent && !it->first && whole) {
 		tell_unread(c, it, now_ns);
 		keep(c, it, IS_UNREAD, now_ns);
 		return;
@@ -343,7 +297,8 @@ void confirm_socket(struct confirm *c, const struct sp_event *ev, uint64_t conn,
 	}
 	it->conn = conn;
 	it->sent = sent;
-	it->first = is_first(c, ev->pid, e->same_as);
+	it->first = shown_first(&c->shown, ev->pid, e->same_as);
+	it->alone = it->first && !sent && !frames_cut_tells(&c->p->probes[e->same_as], ev->role);
 	if (e->wins == SOCK_WINS_SOCKET || !c->out->ops.has_probe ||
 	    !c->out->ops.has_probe(c->out->ops_ctx, ev->pid, e->same_as)) {
 		tell(c, ev, conn, sent);
@@ -427,7 +382,6 @@ bool confirm_native(struct confirm *c, const struct sp_event *ev)
 	/* what has not been told before what has: so the number of events is right even where the
 	 * probe has missed one of several equal messages */
 	static const enum is from[] = {IS_WAITING, IS_UNREAD, IS_TOLD};
-	struct shown *s;
 	struct equal *q;
 	struct key key;
 
@@ -435,9 +389,7 @@ bool confirm_native(struct confirm *c, const struct sp_event *ev)
 		return true;
 	if (ev->flags & EV_CUT)
 		return native_cut(c, ev);
-	s = shown_get(c, ev->pid, ev->probe);
-	if (s)
-		s->whole = true;
+	shown_message(&c->shown, ev->pid, ev->probe);
 	q = equal_of(c, ev, ev->probe, &key);
 	for (size_t i = 0; q && i < ARRAY_SIZE(from); i++) {
 		struct item *it = q->first[from[i]];
@@ -456,8 +408,23 @@ bool confirm_native(struct confirm *c, const struct sp_event *ev)
 	return true;
 }
 
+/* What perhaps only the socket shows keeps its own time, as soon as all that is older has come in:
+ * what the server does next is told by others, and must not come before it. */
+static void tell_alone(struct confirm *c, uint64_t now_ns)
+{
+	for (struct item *it = c->all[IS_WAITING].first, *next; it && c->alone; it = next) {
+		next = it->next;
+		if (!it->alone || it->ev.ns > now_ns || it->equal->first[IS_WAITING] != it)
+			continue;
+		dequeue(c, it, IS_WAITING);
+		tell(c, &it->ev, it->conn, it->sent);
+		keep(c, it, IS_TOLD, it->ev.ns);
+	}
+}
+
 void confirm_tick(struct confirm *c, uint64_t now_ns)
 {
+	tell_alone(c, now_ns);
 	for (enum is is = 0; is < IS_MAX; is++) {
 		struct item *it;
 
@@ -472,19 +439,13 @@ void confirm_tick(struct confirm *c, uint64_t now_ns)
 
 void confirm_process_gone(struct confirm *c, uint32_t pid)
 {
-	struct shown *s, *next;
-
 	for (enum is is = 0; is < IS_MAX; is++)
 		for (struct item *it = c->all[is].first, *then; it; it = then) {
 			then = it->next;
 			if (it->ev.pid == pid)
 				discard(c, it, is);
 		}
-	HASH_ITER (hh, c->shown, s, next)
-		if (s->key.pid == pid) {
-			HASH_DEL(c->shown, s);
-			free(s);
-		}
+	shown_gone(&c->shown, pid);
 }
 
 void confirm_stats(const struct confirm *c, struct collect_stats *st)

@@ -235,3 +235,20 @@ int frames_match(const struct profile_probe *probe, const struct message *msg,
 {
 	return msg->cut ? match_cut(probe, msg, caps) : match_whole(probe, msg, caps);
 }
+
+bool frames_cut_tells(const struct profile_probe *probe, enum sp_role role)
+{
+	for (int i = 0; i < probe->nmatch; i++) {
+		const struct evt_match *m = &probe->match[i];
+
+		if (m->event.role != role || m->nframes < 2)
+			continue;
+		for (int k = 0; k < m->frames[0].nparts; k++)
+			if (m->frames[0].part[k].name[0])
+				return false;
+		if (m->frames[1].nparts != 1 || !m->frames[1].part[0].is_capture ||
+		    m->frames[1].part[0].shape != PAT_U64)
+			return false;
+	}
+	return true;
+}
