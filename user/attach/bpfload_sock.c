@@ -29,7 +29,7 @@ void sock_wants(struct sock_load *s)
 	s->kind[0] = (struct kbtf_enum){"ITER_IOVEC", -1};
 	s->kind[1] = (struct kbtf_enum){"ITER_UBUF", -1};
 	for (int i = 0; i < n; i++)
-		s->func[i].name = late_function((enum late_prog)i) ?: "?";
+		s->func[i].name = late_function((enum late_prog)i);
 	s->find = (struct kbtf_find){s->func, n, s->kind, s->how == SOCKETS_TCP ? 2 : 0};
 }
 
@@ -48,8 +48,7 @@ void sock_wants_libbpf(struct sock_load *s)
 	}
 }
 
-/* ---- the load ----------------------------------------------------------------------------------
- */
+/* ---- the load ---------------------------------------------------------------------------- */
 
 int sock_make_conns(void)
 {
@@ -124,8 +123,7 @@ int sock_fill(const struct silentpin_bpf *skel, enum attach_sockets how, const s
 	return 0;
 }
 
-/* ---- afterwards --------------------------------------------------------------------------------
- */
+/* ---- afterwards -------------------------------------------------------------------------- */
 
 int bpfload_sock_proc(const struct bpfload *b, uint32_t pid, uint32_t rules)
 {

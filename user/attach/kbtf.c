@@ -130,8 +130,7 @@ static uint32_t skip_mods(const struct kernel *k, uint32_t id)
 	return id;
 }
 
-/* ---- a member by its name, also inside members without one ------------------------------------
- */
+/* ---- a member by its name, also inside members without one ------------------------------- */
 
 struct found {
 	uint32_t type, bit, bits;
@@ -160,8 +159,7 @@ static bool find_member(const struct kernel *k, const struct btf_type *t, const 
 	return false;
 }
 
-/* ---- the small copy ----------------------------------------------------------------------------
- */
+/* ---- the small copy ---------------------------------------------------------------------- */
 
 static int add_struct(const struct kernel *k, uint32_t id, const struct btf *local, uint32_t as,
 		      int depth, struct btf *out);
@@ -244,46 +242,45 @@ static uint32_t local_named(const struct btf *local, const char *name)
 	return id > 0 ? (uint32_t)id : 0;
 }
 
-/* Worth a look-up by name? Few of the kernel's 10,000 structs begin like one of ours. */
-#define HEADS 65536
-static unsigned head_of(const char *name)
+/* Worth a look-up by name? Few of the kernel's 10,000 structs have a hash that one of ours has. */
+#define HASHES 65536
+static unsigned hash_of(const char *name)
 {
-	return name[0] ? (uint8_t)name[0] << 8 | (uint8_t)name[1] : 0;
+	uint32_t h = 2166136261u; /* FNV-1a */
+
+	for (; *name; name++)
+		h = (h ^ (uint8_t)*name) * 16777619u;
+	return (h ^ h >> 16) % HASHES;
 }
 
-static bool *local_heads(const struct btf *local)
+static bool *local_hashes(const struct btf *local)
 {
-	bool *head = calloc(HEADS, sizeof(*head));
+	bool *ours = calloc(HASHES, sizeof(*ours));
 
-	for (uint32_t i = 1; head && i < btf__type_cnt(local); i++) {
+	for (uint32_t i = 1; ours && i < btf__type_cnt(local); i++) {
 		const struct btf_type *t = btf__type_by_id(local, i);
 
 		if (btf_is_struct(t))
-			head[head_of(btf__name_by_offset(local, t->name_off))] = true;
+			ours[hash_of(btf__name_by_offset(local, t->name_off))] = true;
 	}
-	return head;
+	return ours;
 }
 
-int kbtf_cut(const void *data, size_t len, const struct btf *local, struct btf **out)
+static int cut(const struct kernel *k, const struct btf *local, struct btf **out)
 {
-	__free bool *head = local_heads(local);
-	struct kernel k = {0};
-	struct btf *small;
-	int rc = parse(&k, data, len);
+	__free bool *ours = local_hashes(local);
+	struct btf *small = btf__new_empty();
+	int rc = small && ours ? 0 : -ENOMEM;
 
-	small = rc ? NULL : btf__new_empty();
-	if (!rc && (!small || !head))
-		rc = -ENOMEM;
-	for (uint32_t id = 1; id < k.n && !rc; id++) {
-		const struct btf_type *t = type_of(&k, id);
-		const char *name = btf_is_struct(t) ? name_of(&k, t->name_off) : "";
-		uint32_t as = head[head_of(name)] ? local_named(local, name) : 0;
-		int made = as ? add_struct(&k, id, local, as, 0, small) : 0;
+	for (uint32_t id = 1; id < k->n && !rc; id++) {
+		const struct btf_type *t = type_of(k, id);
+		const char *name = btf_is_struct(t) ? name_of(k, t->name_off) : "";
+		uint32_t as = name[0] && ours[hash_of(name)] ? local_named(local, name) : 0;
+		int made = as ? add_struct(k, id, local, as, 0, small) : 0;
 
 		if (made < 0)
 			rc = made;
 	}
-	free(k.at);
 	if (rc)
 		btf__free(small);
 	else
@@ -291,9 +288,17 @@ int kbtf_cut(const void *data, size_t len, const struct btf *local, struct btf *
 	return rc;
 }
 
-/* ---- by name
- * -------------------------------------------------------------------------------------
- */
+int kbtf_cut(const void *data, size_t len, const struct btf *local, struct btf **out)
+{
+	struct kernel k = {0};
+	int rc = parse(&k, data, len);
+
+	rc = rc ? rc : cut(&k, local, out);
+	free(k.at);
+	return rc;
+}
+
+/* ---- by name ----------------------------------------------------------------------------- */
 
 /* Offset of a whole string, 0: not there. Comparing offsets spares a look at 60,000 names. */
 static uint32_t string_at(const struct kernel *k, const char *name)
@@ -311,7 +316,7 @@ static uint32_t string_at(const struct kernel *k, const char *name)
 
 static void find_func(const struct kernel *k, struct kbtf_func *f)
 {
-	uint32_t off = string_at(k, f->name);
+	uint32_t off = f->name ? string_at(k, f->name) : 0;
 
 	f->id = 0;
 	for (uint32_t id = 1; off && id < k->n && !f->id; id++) {
@@ -336,21 +341,26 @@ static void find_constant(const struct kernel *k, struct kbtf_enum *c)
 	}
 }
 
+static void look_up(const struct kernel *k, const struct kbtf_find *find)
+{
+	for (int i = 0; i < find->nfunc; i++)
+		find_func(k, &find->func[i]);
+	for (int i = 0; i < find->nconstant; i++)
+		find_constant(k, &find->constant[i]);
+}
+
 int kbtf_look_up(const void *data, size_t len, const struct kbtf_find *find)
 {
 	struct kernel k = {0};
 	int rc = parse(&k, data, len);
 
-	for (int i = 0; i < find->nfunc && !rc; i++)
-		find_func(&k, &find->func[i]);
-	for (int i = 0; i < find->nconstant && !rc; i++)
-		find_constant(&k, &find->constant[i]);
+	if (!rc)
+		look_up(&k, find);
 	free(k.at);
 	return rc;
 }
 
-/* ---- of the running kernel ---------------------------------------------------------------------
- */
+/* ---- of the running kernel --------------------------------------------------------------- */
 
 /* mmap from 6.16 on; else a page a read. */
 static void *read_all(int fd, size_t len, bool *mapped)
@@ -421,6 +431,7 @@ static int to_memfd(const struct btf *btf)
 int kbtf_open(const void *elf, size_t elf_len, const struct kbtf_find *find)
 {
 	struct btf *local = elf_btf(elf, elf_len), *small = NULL;
+	struct kernel k = {0};
 	__closefd int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
 	void *data = NULL;
 	bool mapped;
@@ -430,9 +441,11 @@ int kbtf_open(const void *elf, size_t elf_len, const struct kbtf_find *find)
 	if (local && fd >= 0 && !fstat(fd, &st))
 		data = read_all(fd, (size_t)st.st_size, &mapped);
 	if (data) {
-		rc = kbtf_cut(data, (size_t)st.st_size, local, &small);
+		rc = parse(&k, data, (size_t)st.st_size);
+		rc = rc ? rc : cut(&k, local, &small);
 		if (!rc && find)
-			rc = kbtf_look_up(data, (size_t)st.st_size, find);
+			look_up(&k, find);
+		free(k.at);
 		if (mapped)
 			munmap(data, (size_t)st.st_size);
 		else

@@ -19,7 +19,7 @@
 int kbtf_cut(const void *data, size_t len, const struct btf *local, struct btf **out);
 /* A function of the kernel by its name: what a program is attached to. id: 0 when there is none. */
 struct kbtf_func {
-	const char *name;
+	const char *name; /* NULL: not looked for */
 	uint32_t id;
 };
 /* A constant of one of its enums. */
@@ -36,7 +36,7 @@ struct kbtf_find {
 };
 int kbtf_look_up(const void *data, size_t len, const struct kbtf_find *find);
 /* Both from the running kernel, for the BPF object in elf. The types as a file: a descriptor of a
- * memfd. find may be NULL. */
+ * memfd, the caller's to close. find may be NULL. */
 int kbtf_open(const void *elf, size_t elf_len, const struct kbtf_find *find);
 
 #endif
