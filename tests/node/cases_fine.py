@@ -2,8 +2,8 @@
 """Scenarios after which nothing is held: healthy load, aborts that end well, failures that end."""
 import time
 
-from node import NodeError
-from runner import Expect, all_done, scenario
+from node import DEADLINE_S, NodeError
+from runner import SLOW_LINK, Expect, all_done, scenario
 
 
 # ---- healthy -----------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def slow_forward(run):
     post = run.send(decode, room, 48, forward_ms=run.seconds * 1000)
     run.in_forward(room)
     run.phase("in forward")
-    all_done([post], timeout=run.seconds + 20)
+    all_done([post], timeout=run.seconds + DEADLINE_S)
     decode.done(room)
     return Expect(ended={(room, 1): "done"})
 
@@ -106,7 +106,7 @@ def backpressure(run):
         rooms.append(run.room())
     posts = [run.send(decode, room, 192) for room in rooms]
     run.phase("deep queues")
-    all_done(posts, timeout=run.seconds * 3 + 30)
+    all_done(posts, timeout=run.seconds * 3 + DEADLINE_S)
     for room in rooms:
         decode.done(room)
     return Expect(ended={(room, 1): "done" for room in rooms})
@@ -131,7 +131,7 @@ def abort_waiting(run):
     """Two rooms in the waiting queue, behind the chunks of a long one: decode aborts the first, the
     client the second. The long forward pass makes the time for it."""
     decode, long, first, second = run.decode(), run.room(), run.room(), run.room()
-    post = run.send(decode, long, 320, forward_ms=150)
+    post = run.send(decode, long, 320, forward_ms=300)
     run.in_forward(long)
     run.send(decode, first)
     run.send(decode, second, rid="second")
@@ -150,7 +150,7 @@ def abort_waiting(run):
 def abort_forward(run):
     """Decode aborts a room during its forward pass, when the request is in no list."""
     decode, room = run.decode(), run.room()
-    run.send(decode, room, 48, forward_ms=300)
+    run.send(decode, room, 48, forward_ms=700)
     run.in_forward(room)
     decode.abort(room)
     run.node.wait_life(room, 1, outcome="failed")
@@ -161,7 +161,7 @@ def abort_forward(run):
 def abort_inflight(run):
     """Decode aborts a room in mid-transfer (a slow link makes the time): it is released at once,
     its write goes on, and a room behind it on the same worker waits for that and then is done."""
-    decode, first, second = run.decode(rate=300_000), run.room(0), run.room(0)
+    decode, first, second = run.decode(rate=SLOW_LINK), run.room(0), run.room(0)
     run.send(decode, first, 64)
     run.writing(first, last=True)
     run.listed(first, "inflight")
@@ -192,7 +192,7 @@ def abort_late(run):
 @scenario("client-gone")
 def client_gone(run):
     """The client hangs up in mid-transfer: the server aborts the room and releases it."""
-    decode, room = run.decode(rate=300_000), run.room()
+    decode, room = run.decode(rate=SLOW_LINK), run.room()
     post = run.send(decode, room, 64)
     run.writing(room)
     run.listed(room, "inflight")
@@ -205,7 +205,7 @@ def client_gone(run):
 @scenario("decode-killed")
 def decode_killed(run):
     """Decode is killed (SIGKILL) in mid-transfer: the write ends in -10, the room at once."""
-    decode, room = run.decode(rate=300_000), run.room()
+    decode, room = run.decode(rate=SLOW_LINK), run.room()
     run.send(decode, room, 192)
     run.writing(room)
     decode.kill()

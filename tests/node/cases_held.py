@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scenarios after which rooms are held: pins, and waits that only a timeout ends."""
 from node import wait_until
-from runner import Expect, all_done, scenario
+from runner import SLOW_LINK, Expect, all_done, scenario
 
 
 # ---- pins --------------------------------------------------------------------------------------
@@ -21,12 +21,11 @@ def posted_twice_announced_once(run):
 
 def post_twice(run, announces):
     decode, room = run.decode(), run.room()
-    first = run.post(room, 128, forward_ms=100, rid=f"a-{room}")
+    first = run.post(room, 128, forward_ms=250, rid=f"a-{room}")
     run.listed(room, "bootstrap")
-    run.post(room, 128, forward_ms=100, rid=f"b-{room}")
+    run.post(room, 128, forward_ms=250, rid=f"b-{room}")
     run.node.wait(lambda s: sum(e["room"] == str(room) for e in s["bootstrap"]) == 2, "both lives")
-    for _ in range(announces):
-        decode.announce(room, 128)
+    decode.announce(room, 128, times=announces)
     all_done([first])
     decode.done(room)
     run.node.wait_pinned(room)
@@ -40,7 +39,7 @@ def abort_retry_forward(run):
     """Decode aborts a room and retries it within one forward pass. A natural race: the retry finds
     the entry Failed and clears it; the first life comes out of its forward pass and has none."""
     decode, room = run.decode(), run.room()
-    run.send(decode, room, 128, forward_ms=300)
+    run.send(decode, room, 128, forward_ms=700)
     run.in_forward(room)
     decode.abort(room)
     run.send(decode, room, 128, forward_ms=10)
@@ -71,7 +70,7 @@ def decode_continued(run):
 
 
 def stop_decode(run):
-    slow, healthy = run.decode(rate=400_000, worker=0), run.decode(worker=0)
+    slow, healthy = run.decode(rate=SLOW_LINK, worker=0), run.decode(worker=0)
     other = run.decode(worker=1)
     stalled, victim, fine = run.room(0), run.room(0), run.room(1)
     run.send(slow, stalled, 192, forward_ms=20)
@@ -90,7 +89,7 @@ def stop_decode(run):
 def culprit_ended(run):
     """decode-stopped, and the client aborts the stalled room: it is released, its write stays, and
     the room behind it waits for a room that no longer exists."""
-    slow, healthy = run.decode(rate=400_000, worker=0), run.decode(worker=0)
+    slow, healthy = run.decode(rate=SLOW_LINK, worker=0), run.decode(worker=0)
     culprit, victim = run.room(0), run.room(0)
     run.send(slow, culprit, 64, rid=f"c-{culprit}")
     run.writing(culprit)
@@ -108,7 +107,7 @@ def killed_reused(run):
     """Decode is killed in mid-transfer and the room id reused with another decode. Natural: the
     write that ended in an error stays counted, so the second life's entry says Success and its
     poll still says Transferring. Its bytes have all come."""
-    first, room = run.decode(rate=300_000), run.room()
+    first, room = run.decode(rate=SLOW_LINK), run.room()
     run.send(first, room, 64)
     run.writing(room, last=True)
     run.listed(room, "inflight")
@@ -146,7 +145,7 @@ def aux_missing(run):
 def transfer_error_held(run):
     """Natural: abort and retry while the first chunk is being written clear the entry; then decode
     is killed, the write ends in an error, and Failed is ignored because there is no entry."""
-    decode, room = run.decode(rate=100_000), run.room()
+    decode, room = run.decode(rate=SLOW_LINK), run.room()
     run.send(decode, room, 192, forward_ms=200)
     run.writing(room, chunk=0)
     decode.abort(room)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scenarios that only Mooncake's way of transfer can show."""
 from node import wait_until
-from runner import Expect, all_done, scenario
+from runner import SLOW_LINK, Expect, all_done, scenario
 
 MOONCAKE = ("mooncake",)
 
@@ -21,7 +21,7 @@ def engine_error(run):
 @scenario("engine-timeout", MOONCAKE, transfer_timeout=1)
 def engine_timeout(run):
     """Decode is stopped in mid-transfer and the call gives up by itself: the room fails, nothing is held."""
-    decode, room = run.decode(rate=300_000), run.room()
+    decode, room = run.decode(rate=SLOW_LINK), run.room()
     run.send(decode, room, 192)
     run.writing(room)
     decode.stop()
@@ -50,9 +50,9 @@ def second_chunk_stalled(run):
     """Decode is stopped within the second chunk of a room, whose first chunk was no last one and told
     nobody anything; another room of that decode waits behind it."""
     decode, first, second = run.decode(worker=0), run.room(), run.room()
-    run.send(decode, first, 128, forward_ms=300)
+    run.send(decode, first, 128, forward_ms=600)
     run.node.wait(lambda s: s["counters"]["chunks"] >= 1, "the first chunk sent")
-    decode.do("rate", bytes=100_000)
+    decode.do("rate", bytes=SLOW_LINK)
     decode.announce(second, 32)
     run.writing(first, last=True)
     decode.stop()

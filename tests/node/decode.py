@@ -5,13 +5,15 @@
 usage: decode.py --rank-port PORT [--ranks N] [--first-rank N] [--rate BYTES] [--build DIR] ...
 
 Commands come as JSON lines on stdin, events go as JSON lines to stdout:
-  {"do":"announce","room":R,"tokens":N,"prefix":0,"required":null,"ranks":null,"state":false}
+  {"do":"announce","room":R,"tokens":N,"prefix":0,"required":null,"ranks":null,"state":false,
+       "times":1}
       refused, and said so, when this decode has no room left for it
   {"do":"announce_part","rooms":[R,..]}    one of two ranks: these rooms never leave bootstrap
   {"do":"abort","room":R}      {"do":"raw","frames":["hex",..]}      {"do":"rate","bytes":N}
   {"ev":"ready","agents":[..],"pid":..}   {"ev":"done","room":"R","ok":true}   {"ev":"sent",..}
 `required` is how many ranks the room needs (default: all of this process); `ranks` which of ours
-announce. Anything else about the process (stopped, killed) is done with signals from outside.
+announce; `times`: the same message so often, at once. Anything else about the process (stopped,
+killed) is done with signals from outside.
 With --scheduler it is a decode scheduler (decode_server.py), of one rank.
 """
 import argparse
@@ -104,7 +106,7 @@ class Rank:
             decode_tp_size=size, decode_tp_rank=number, dst_kv_item_len=geometry.item_len,
             dst_num_slots=geometry.num_pages).to_zmq()
 
-    def announce(self, room, tokens, prefix, required, state):
+    def announce(self, room, tokens, prefix, required, state, times=1):
         self.forget(room)
         count = -(-(tokens - prefix) // self.geometry.page_size)
         if count > len(self.free_pages) or not self.free_aux:
@@ -113,7 +115,8 @@ class Rank:
         pages = [self.free_pages.pop() for _ in range(count)]
         aux = self.free_aux.pop()
         self.rooms[room] = Room(pages, prefix // self.geometry.page_size, aux, state)
-        self.send_metadata(room, pages, aux, required, [[aux]] if state else [], prefix)
+        for _ in range(times):
+            self.send_metadata(room, pages, aux, required, [[aux]] if state else [], prefix)
 
     def send_metadata(self, room, pages, aux, required, state=(), prefix=0):
         self.socket.send_multipart(self.metadata(room, pages, aux, required, state, prefix))
@@ -195,7 +198,7 @@ class Decode:
             for rank in mine:
                 rank.announce(room, command["tokens"], command.get("prefix", 0),
                               command.get("required") or len(self.ranks),
-                              command.get("state", False))
+                              command.get("state", False), command.get("times", 1))
         elif what == "announce_part":
             # Rooms of which this rank is one of two: none of them is ever written, so they may
             # share one page, and there may be more of them than pages.

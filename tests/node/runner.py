@@ -2,9 +2,13 @@
 """What a scenario is, and how one is run and checked: see scenarios.py for the list."""
 import dataclasses
 
-from node import NodeError
+from node import DEADLINE_S, NodeError
 
 SCENARIOS = {}
+
+# Bytes a second at which a chunk (64 tokens) is under way for 1.6 s: time for what a scenario does meanwhile, on a
+# busy machine too, and no write of it lasts so long that it could be taken for one that stands still (2 s).
+SLOW_LINK = 80_000
 
 
 @dataclasses.dataclass
@@ -116,7 +120,7 @@ def check(expect, state, first_life=0):
             raise NodeError(f"never ended: {life}")
 
 
-def all_done(posts, timeout=30):
+def all_done(posts, timeout=DEADLINE_S):
     for post in posts:
         if post.wait(timeout) != 200:
             raise NodeError(f"a request failed: {post.answer}")
