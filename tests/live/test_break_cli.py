@@ -16,7 +16,7 @@ def shell(script, **kw):
     """A shell line with $SP; (exit code, stdout, stderr)."""
     p = subprocess.run(["bash", "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                        stderr=subprocess.PIPE, env=dict(os.environ, SP=sp.SILENTPIN),
-                       timeout=30 * sp.SLOW, check=False, **kw)
+                       timeout=30 * sp.PATIENCE, check=False, **kw)
     return p.returncode, p.stdout, p.stderr
 
 

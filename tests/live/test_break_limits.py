@@ -21,7 +21,7 @@ class Limits(unittest.TestCase):
     def limited(self, limit, *args):
         return subprocess.run(["bash", "-c", f'ulimit {limit}; exec "$@"', "-", sp.SILENTPIN, "watch", "-o",
                                self.db, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=30 * sp.SLOW, check=False)
+                              stderr=subprocess.PIPE, text=True, timeout=30 * sp.PATIENCE, check=False)
 
     def test_file_size(self):
         """SIGXFSZ would kill: a recording that cannot be begun is an error, one that cannot go on a

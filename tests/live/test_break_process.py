@@ -51,7 +51,7 @@ class Busyness(unittest.TestCase):
             sp.wait_for(lambda: descriptors(watch.p.pid) <= before, 10,
                         lambda: f"{descriptors(watch.p.pid)} descriptors to be {before} again")
             target.go()
-            self.assertEqual(watch.p.wait(10 * sp.SLOW), 0)
+            self.assertEqual(watch.p.wait(10 * sp.PATIENCE), 0)
             watch.stop()
             self.assertEqual(watch.bad_lines, [])
             self.assertEqual(watch.of_type("loss"), [])
@@ -94,7 +94,7 @@ class Busyness(unittest.TestCase):
                     except subprocess.TimeoutExpired:
                         pass
                 target.p.kill()
-                rc = watch.p.wait(10 * sp.SLOW)
+                rc = watch.p.wait(10 * sp.PATIENCE)
                 watch.stop()
                 self.assertIn(rc, (0, 4), watch.err)
                 if rc == 4:

@@ -29,7 +29,7 @@ def make(*args):
     build = os.path.relpath(sp.BUILD, sp.ROOT) if sp.BUILD.startswith(sp.ROOT + "/") else sp.BUILD
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")}
     p = subprocess.run(["make", "--no-print-directory", "-C", sp.ROOT, f"B={build}", *args], env=env, text=True,
-                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300 * sp.SLOW, check=False)
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300 * sp.PATIENCE, check=False)
     assert p.returncode == 0, p.stdout
     return p.stdout
 
@@ -70,7 +70,7 @@ class Dist(unittest.TestCase):
     def inside(self, root, *args):
         return subprocess.run(["env", "-i", CHROOT, root, "/silentpin", *args], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, check=False,
-                              timeout=30 * sp.SLOW)
+                              timeout=30 * sp.PATIENCE)
 
     def test_tarball(self):
         names = subprocess.run(["tar", "-tzf", self.tarball], stdout=subprocess.PIPE, text=True,
@@ -146,7 +146,7 @@ class Dist(unittest.TestCase):
                 pod.stdin.flush()
                 alert = watch.wait_alert(lambda a: a["type"] == "stuck", 10)
                 self.assertEqual((alert["cause"], alert["pid"]), ("aux-missing", inner))
-                self.assertEqual(watch.p.wait(20 * sp.SLOW), 3)
+                self.assertEqual(watch.p.wait(20 * sp.PATIENCE), 3)
         finally:
             pod.kill()
             pod.communicate()
@@ -160,7 +160,7 @@ class Install(unittest.TestCase):
     def check(self, program):
         env = {k: v for k, v in os.environ.items() if k != "SILENTPIN_PROBES"}
         return subprocess.run([program, "check"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              cwd="/", env=env, timeout=30 * sp.SLOW, check=False)
+                              cwd="/", env=env, timeout=30 * sp.PATIENCE, check=False)
 
     def test_install(self):
         """Under any prefix, and moved elsewhere as a whole."""

@@ -189,7 +189,7 @@ class Doctor(unittest.TestCase):
             r = subprocess.run(
                 ["setpriv", "--bounding-set", "-sys_ptrace,-checkpoint_restore,-sys_admin",
                  "--inh-caps", "-all", sp.SILENTPIN, "doctor", "-p", str(pid), "--probes", self.probes],
-                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60 * sp.SLOW)
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60 * sp.PATIENCE)
         self.assertIn("NO  CAP_SYS_PTRACE", r.stdout)
         self.assertIn("NO  CAP_CHECKPOINT_RESTORE", r.stdout)
         self.assertIn("ok  CAP_BPF and CAP_PERFMON", r.stdout)

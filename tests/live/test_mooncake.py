@@ -135,7 +135,7 @@ class Profile(unittest.TestCase):
                               "--transport", "mooncake"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         ready = json.loads(p.stdout.readline())
         with sp.Watch("-p", ready["pid"], "--profile", "sglang-mooncake-prefill", "--only", "uprobes"):
-            out, _ = p.communicate("go\n", timeout=30 * sp.SLOW)
+            out, _ = p.communicate("go\n", timeout=30 * sp.PATIENCE)
         self.assertEqual(p.returncode, 0)
         thrown = json.loads(out.splitlines()[-1])["thrown"]
         self.assertEqual(thrown, dict.fromkeys(thrown, 20))

@@ -164,7 +164,7 @@ class TargetChanges(unittest.TestCase):
             self.assertEqual((alert["pid"], alert["cause"]), (pid, "aux-missing"))
             self.assertIn(pid, {a["pid"] for a in watch.of_type("target") if a["what"] == "attached"})
             watch.p.stdin.close()  # ends the scenario, its node, and with them the watch
-            self.assertEqual(watch.p.wait(20 * sp.SLOW), 3)
+            self.assertEqual(watch.p.wait(20 * sp.PATIENCE), 3)
             watch.stop()
 
 
@@ -285,7 +285,7 @@ class Harmless(unittest.TestCase):
         try:
             pid = sp.json.loads(p.stdout.readline())["pid"]
             with sp.Watch("-p", pid) as watch:
-                out, _ = p.communicate("go\n", timeout=30 * sp.SLOW)
+                out, _ = p.communicate("go\n", timeout=30 * sp.PATIENCE)
                 self.assertEqual(p.returncode, 0, out)
                 watch.stop()
         finally:

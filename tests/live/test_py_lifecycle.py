@@ -38,9 +38,9 @@ class Hammer:
     def end(self):
         """It ends by itself and soon: (exit code, what it said on stderr)."""
         try:
-            _, err = self.p.communicate(timeout=10 * sp.SLOW)
+            _, err = self.p.communicate(timeout=10 * sp.PATIENCE)
         except subprocess.TimeoutExpired:
-            raise AssertionError("still reading 10 s later") from None
+            raise AssertionError("still reading much later") from None
         return self.p.returncode, err.decode()
 
 
@@ -160,7 +160,7 @@ class Lifecycle(Base):
                 self.assertEqual(target.ask("churn", seconds=1), {"churning": True})
                 self.assertTrue(json.loads(target.line())["requests"])
                 target.p.kill()
-                self.assertIn(watch.p.wait(10 * sp.SLOW), (0, 3))
+                self.assertIn(watch.p.wait(10 * sp.PATIENCE), (0, 3))
                 watch.stop()
                 self.assertEqual(watch.bad_lines, [])
                 self.assertEqual(watch.stuck(), [])
@@ -182,7 +182,7 @@ class Young(Base):
             some = [subprocess.Popen([sp.SILENTPIN, "py", str(target.pid), "--json"], stdout=subprocess.PIPE)
                     for _ in range(8)]
             for p in some:
-                out, _ = p.communicate(timeout=30 * sp.SLOW)
+                out, _ = p.communicate(timeout=30 * sp.PATIENCE)
                 self.assertEqual((p.returncode, same_queues(json.loads(out), told)), (0, ""))
 
 

@@ -49,7 +49,7 @@ class Base(unittest.TestCase):
 
     def fails_in_one_line(self, args, *words, prefix=()):
         p = subprocess.run([*prefix, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                           stdin=subprocess.DEVNULL, timeout=30 * sp.SLOW, check=False)
+                           stdin=subprocess.DEVNULL, timeout=30 * sp.PATIENCE, check=False)
         self.assertEqual((p.returncode, p.stdout), (1, ""), p.stderr)
         self.assertEqual(len(p.stderr.splitlines()), 1, p.stderr)
         for word in words:
@@ -193,7 +193,7 @@ class Rights(Base):
         with Target(sys.executable, self.sched, "--inflight", 1, prefix=NOBODY, cwd="/") as target:
             self.assertIn("pid", target.line())
             p = subprocess.run([*NOBODY, *self.py(target.pid)], stdout=subprocess.PIPE, text=True,
-                               stderr=subprocess.PIPE, timeout=30 * sp.SLOW, check=False)
+                               stderr=subprocess.PIPE, timeout=30 * sp.PATIENCE, check=False)
             if yama():
                 self.assertEqual((p.returncode, len(p.stderr.splitlines())), (1, 1))
                 self.assertIn("ptrace_scope", p.stderr)
@@ -205,7 +205,7 @@ class Rights(Base):
         """A watch that is to read nothing but Python, and may not: one line that names the right, and its end."""
         with Sched(sys.executable, "--inflight", 1) as target:
             with sp.Watch("-p", target.pid, "--only", "python", prefix=NO_PTRACE, attached=False) as watch:
-                self.assertEqual(watch.p.wait(20 * sp.SLOW), 4)
+                self.assertEqual(watch.p.wait(20 * sp.PATIENCE), 4)
                 watch.stop()
                 self.assertEqual(len([x for x in watch.err if "CAP_SYS_PTRACE" in x]), 1, watch.err)
 

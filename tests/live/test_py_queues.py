@@ -39,7 +39,7 @@ class Queues(unittest.TestCase):
         with Target(py, QUEUES, mode, n) as target:
             self.assertEqual(target.line(), "ready\n")
             p = subprocess.run([PYSNAP, str(target.pid), PROBES, str(repeat), str(pause_ms)], check=False,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60 * sp.SLOW)
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60 * sp.PATIENCE)
         self.assertEqual((p.returncode, p.stderr), (0, ""))
         lines = [json.loads(x) for x in p.stdout.splitlines()]
         self.assertEqual(len(lines), repeat + 1)
