@@ -52,10 +52,8 @@ static __always_inline enum sp_turn sp_arrive(struct pt_regs *ctx, const struct 
 		return sp_left(p, idx, c, pid_tgid, each);
 	}
 	sp_call_entry(ctx, SP_COOKIE_SHIFT(cookie), c);
-	if (sp_have_scopes && p->flags & (SP_P_SCOPE | SP_P_SCOPED))
-		sp_scope_enter(p, idx, c, pid_tgid, save);
-	else if (save)
-		sp_call_save(p, idx, c, pid_tgid);
+	if (save || (sp_have_scopes && p->flags & (SP_P_SCOPE | SP_P_SCOPED)))
+		sp_call_enter(p, idx, c, pid_tgid, save);
 	return save ? SP_TURN_SAVED : SP_TURN_EVENT;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What is kept of a call from its entry to its return. */
+/*
+ * What is kept of a call from its entry to its return. What is called at several places is a global
+ * function: the verifier looks at it once, and not once for each place.
+ */
 #ifndef SP_SAVED_BPF_H
 #define SP_SAVED_BPF_H
 
@@ -43,8 +46,7 @@ static __noinline struct sp_saved *sp_saved_slot(__u64 pid_tgid, __u32 probe, __
 	return s;
 }
 
-/* The thread has ended. A level is there only with those before it. A global function, so that it
- * is verified once and not for each probe. */
+/* The thread has ended. A level is there only with those before it. */
 __noinline int sp_saved_forget(__u64 pid_tgid, __u32 probe)
 {
 	struct sp_saved_key key = {.pid_tgid = pid_tgid, .probe = probe};
@@ -57,9 +59,9 @@ __noinline int sp_saved_forget(__u64 pid_tgid, __u32 probe)
 	return 0;
 }
 
-/* Keep what the return needs. What was kept, NULL: nothing. */
-static __noinline struct sp_saved *sp_call_save(const struct sp_probe *p, __u32 probe,
-						const struct sp_call *c, __u64 pid_tgid)
+/* Keep what the return needs. What was kept, NULL: nothing. Called by sp_call_enter alone. */
+static __always_inline struct sp_saved *sp_call_save(const struct sp_probe *p, __u32 probe,
+						     const struct sp_call *c, __u64 pid_tgid)
 {
 	struct sp_saved *s = sp_saved_slot(pid_tgid, probe, c->sp);
 
@@ -107,7 +109,7 @@ static __noinline struct sp_saved *sp_saved_find(__u64 pid_tgid, __u32 probe, __
 }
 
 /* At the return of a call that is no event. */
-static __noinline int sp_call_drop(__u64 pid_tgid, __u32 probe, __u64 sp)
+__noinline int sp_call_drop(__u64 pid_tgid, __u32 probe, __u64 sp)
 {
 	struct sp_saved *s = sp_saved_find(pid_tgid, probe, sp);
 
@@ -116,13 +118,16 @@ static __noinline int sp_call_drop(__u64 pid_tgid, __u32 probe, __u64 sp)
 	return 0;
 }
 
-/* At the return: what was saved. False when there is nothing, or another call's. */
-static __noinline bool sp_call_saved(__u64 pid_tgid, __u32 probe, struct sp_call *c)
+/* At the return: what was saved. 0 when there is nothing, or another call's. */
+__noinline int sp_call_saved(__u64 pid_tgid, __u32 probe, struct sp_call *c)
 {
-	struct sp_saved *s = sp_saved_find(pid_tgid, probe, c->sp);
+	struct sp_saved *s;
 
+	if (!c)
+		return 0;
+	s = sp_saved_find(pid_tgid, probe, c->sp);
 	if (!s)
-		return false;
+		return 0;
 	for (int i = 0; i < SP_MAX_SAVED; i++)
 		c->arg[i] = s->arg[i];
 	c->bad = s->bad;
@@ -130,7 +135,7 @@ static __noinline bool sp_call_saved(__u64 pid_tgid, __u32 probe, struct sp_call
 	c->enter_ns = s->ns;
 	c->scope_ns = s->scope_ns;
 	s->sp = 0; /* used up */
-	return true;
+	return 1;
 }
 
 #endif

@@ -77,14 +77,20 @@ static __always_inline struct sp_scopes *sp_scopes_of(__u64 pid_tgid, bool make)
 	return t;
 }
 
-/* At an entry: c->scope_ns; the call is saved for its return, and becomes a scope itself. */
-static __noinline int sp_scope_enter(const struct sp_probe *p, __u32 idx, struct sp_call *c,
-				     __u64 pid_tgid, bool save)
+/* At an entry: c->scope_ns; the call is saved for its return, and becomes a scope itself. A global
+ * function, like those of saved.bpf.h. */
+__noinline int sp_call_enter(const struct sp_probe *p, __u32 idx, struct sp_call *c, __u64 pid_tgid,
+			     bool save)
 {
-	bool push = save && p->flags & SP_P_SCOPE;
-	struct sp_scopes *t = sp_scopes_of(pid_tgid, push);
+	struct sp_scopes *t = NULL;
 	struct sp_saved *s;
+	bool push;
 
+	if (!p || !c)
+		return 0;
+	push = sp_have_scopes && save && p->flags & SP_P_SCOPE;
+	if (sp_have_scopes && p->flags & (SP_P_SCOPE | SP_P_SCOPED))
+		t = sp_scopes_of(pid_tgid, push);
 	if (t)
 		c->scope_ns = sp_scope_top(t, c->sp);
 	if (!save)
@@ -96,7 +102,7 @@ static __noinline int sp_scope_enter(const struct sp_probe *p, __u32 idx, struct
 }
 
 /* At a return, where the stack pointer was sp at the entry. */
-static __noinline int sp_scope_leave(__u64 pid_tgid, __u64 sp)
+__noinline int sp_scope_leave(__u64 pid_tgid, __u64 sp)
 {
 	struct sp_scopes *t = bpf_map_lookup_elem(&sp_scopes, &pid_tgid);
 

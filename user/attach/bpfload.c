@@ -132,23 +132,42 @@ static struct silentpin_bpf *open_object(int types)
 	return silentpin_bpf__open_opts(&opts);
 }
 
-/* The largest maps, which the kernel takes 4 ms to clear. */
+/* The largest maps, which the kernel takes 6 ms to clear: made by two threads. */
 struct big_maps {
 	uint32_t ring_bytes;
-	bool conns_too;
 	int ring, polls, conns;
+	pthread_t thread[2];
+	bool running[2];
 };
 
-static void *make_big_maps(void *arg)
+static void *make_ring_and_polls(void *arg)
 {
 	struct big_maps *m = arg;
 
 	m->ring = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "sp_ring", 0, 0, m->ring_bytes, NULL);
 	m->polls = bpf_map_create(BPF_MAP_TYPE_HASH, "sp_polls", sizeof(struct sp_poll_key),
 				  sizeof(struct sp_poll), SP_MAX_POLLS, NULL);
-	if (m->conns_too)
-		m->conns = sock_make_conns();
 	return NULL;
+}
+
+static void *make_conns(void *arg)
+{
+	struct big_maps *m = arg;
+
+	m->conns = sock_make_conns();
+	return NULL;
+}
+
+static void big_maps_begin(struct big_maps *m, const struct attach_opts *o, bool sockets)
+{
+	*m = (struct big_maps){
+		.ring_bytes = o->ring_bytes ? o->ring_bytes : RING_BYTES,
+		.ring = -1,
+		.polls = -1,
+		.conns = -1,
+	};
+	m->running[0] = !pthread_create(&m->thread[0], NULL, make_ring_and_polls, m);
+	m->running[1] = sockets && !pthread_create(&m->thread[1], NULL, make_conns, m);
 }
 
 /* fd is closed; where it is none, libbpf makes the map. */
@@ -161,19 +180,29 @@ static void use_map(struct bpf_map *map, int fd)
 	close(fd);
 }
 
+/* skel NULL: it could not be opened. */
+static void big_maps_use(struct big_maps *m, const struct silentpin_bpf *skel)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(m->thread); i++)
+		if (m->running[i])
+			pthread_join(m->thread[i], NULL);
+	use_map(skel ? skel->maps.sp_ring : NULL, m->ring);
+	use_map(skel ? skel->maps.sp_polls : NULL, m->polls);
+	use_map(skel ? skel->maps.sp_conns : NULL, m->conns);
+}
+
 /* The object, its maps being made while the kernel's types are looked through. *types as in
  * open_object: to be closed after the load. */
 static int prepare(struct bpfload *b, const struct profile *p, const struct attach_opts *o,
 		   const struct attach_features *f, enum attach_backend backend, int *types)
 {
 	struct sock_load sock = {.how = sock_how(p, o)};
-	struct big_maps big = {o->ring_bytes ? o->ring_bytes : RING_BYTES, sock.how, -1, -1, -1};
-	pthread_t thread;
-	bool threaded = !pthread_create(&thread, NULL, make_big_maps, &big);
+	struct big_maps big;
 	size_t len;
 	const void *elf = silentpin_bpf__elf_bytes(&len);
 	int rc = -ENOMEM;
 
+	big_maps_begin(&big, o, sock.how != SOCKETS_NONE);
 	sock_wants(&sock);
 	*types = kbtf_open(elf, len, &sock.find);
 	if (*types < 0)
@@ -183,11 +212,7 @@ static int prepare(struct bpfload *b, const struct profile *p, const struct atta
 	b->how = sock.how;
 	if (b->skel)
 		rc = configure(b->skel, p, o, f, backend, &sock);
-	if (threaded)
-		pthread_join(thread, NULL);
-	use_map(b->skel ? b->skel->maps.sp_ring : NULL, big.ring);
-	use_map(b->skel ? b->skel->maps.sp_polls : NULL, big.polls);
-	use_map(b->skel ? b->skel->maps.sp_conns : NULL, big.conns);
+	big_maps_use(&big, b->skel);
 	return rc;
 }
 
