@@ -16,7 +16,7 @@ struct sp_cursor {
 enum sp_walk_for {
 	SP_WALK_RECORDS = 1,
 	SP_WALK_POST = 2, /* count what is posted */
-	SP_WALK_BACK = 4, /* it was not posted */
+	SP_WALK_BACK = 4, /* it was not posted: from w->refused on */
 	SP_WALK_DONE = 8, /* count what is completed */
 };
 
@@ -24,8 +24,10 @@ enum sp_walk_for {
 struct sp_walk {
 	struct sp_cursor cur[2];
 	__u64 first[2]; /* sp_call.each of the first element that qualified */
+	__u64 refused;  /* SP_WALK_BACK: the first element that was not posted; 0: all were not */
 	__u32 looked;   /* elements, of both levels */
-	__u32 count;    /* of the level that gives records */
+	__u16 count;    /* of the level that gives records */
+	__u16 posted;   /* of these, what stays counted as posted */
 	__u32 idx;      /* the probe */
 	__u8 what;      /* SP_WALK_* */
 	__u8 inner;     /* cur[1] is in use */
@@ -203,12 +205,21 @@ __noinline int sp_each_tally(const struct sp_each *e, const struct sp_probe *p,
 __noinline int sp_each_one(const struct sp_each *e, const struct sp_probe *p, struct sp_call *c,
 			   struct sp_walk *w, __u64 pid_tgid)
 {
+	__u8 what;
+
 	if (!e || !p || !c || !w)
 		return 0;
+	what = w->what;
+	if (w->refused == c->each[0])
+		w->refused = 0;
+	if (w->refused)
+		what &= ~SP_WALK_BACK;
+	c->posted = !(what & SP_WALK_BACK);
 	w->count++;
-	if (w->what & (SP_WALK_POST | SP_WALK_BACK | SP_WALK_DONE))
-		sp_each_tally(e, p, c, w->what, pid_tgid);
-	if (!(w->what & SP_WALK_RECORDS) || (e->first && w->found))
+	w->posted += c->posted;
+	if (what & (SP_WALK_POST | SP_WALK_BACK | SP_WALK_DONE))
+		sp_each_tally(e, p, c, what, pid_tgid);
+	if (!(what & SP_WALK_RECORDS) || (e->first && w->found))
 		return 0;
 	if (e->has_only && !sp_cond(&e->only, c))
 		return 0;
@@ -238,6 +249,38 @@ static __always_inline __u8 sp_walk_what(const struct sp_each *e, enum sp_turn t
 	return what;
 }
 
+/*
+ * Of a call that failed: where what was not posted begins. When none of its elements is there, it
+ * is not known, and nothing counts as posted. A search before the walk, so that what is told of an
+ * element is right.
+ */
+__noinline int sp_each_refused(const struct sp_each *e, struct sp_call *c, struct sp_walk *w)
+{
+	__u64 refused = 0;
+
+	if (!e || !c || !w)
+		return 0;
+	if (sp_scalar(&e->refused, c, &refused)) {
+		sp_count(SP_C_READ_FAULT);
+		return 0;
+	}
+	sp_each_open(&e->level[0], c, &w->cur[0]);
+	for (int i = 0; i <= SP_EACH_MAX; i++) {
+		int next = sp_each_next(e, c, w);
+
+		if (next == SP_NEXT_ELEMENT && c->each[0] == refused)
+			w->refused = refused;
+		if (next == SP_NEXT_END || w->refused)
+			break;
+	}
+	if (w->cut) /* it is behind those that are looked at */
+		w->refused = refused;
+	w->looked = 0;
+	w->inner = 0;
+	w->cut = 0;
+	return 0;
+}
+
 static __always_inline void sp_each_walk(const struct sp_each *e, const struct sp_probe *p,
 					 struct sp_call *c, struct sp_walk *w, __u64 pid_tgid)
 {
@@ -256,6 +299,7 @@ static __always_inline void sp_each_walk(const struct sp_each *e, const struct s
 		c->each[0] = w->first[0];
 		c->each[1] = w->first[1];
 		c->count = w->count;
+		c->posted = w->posted;
 		sp_each_emit(p, c, w->idx, pid_tgid);
 	}
 }
@@ -276,6 +320,8 @@ int hit_each(struct pt_regs *ctx)
 	if (turn == SP_TURN_NONE)
 		return 0;
 	w.what = sp_walk_what(e, turn, SP_COOKIE_SITE(cookie), &c);
+	if (w.what & SP_WALK_BACK && e->has_refused)
+		sp_each_refused(e, &c, &w);
 	if (w.what)
 		sp_each_walk(e, p, &c, &w, pid_tgid);
 	return 0;

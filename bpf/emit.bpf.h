@@ -30,6 +30,7 @@ static __always_inline void sp_rec_head(struct sp_rec_hit *rec, __u64 seq, __u16
 	rec->h.enter_ns = 0;
 	rec->h.scope_ns = 0;
 	rec->h.count = 0;
+	rec->h.posted = 0;
 	rec->h.pad = 0;
 }
 
@@ -213,6 +214,7 @@ static __always_inline bool sp_emit_class(const struct sp_probe *p, __u32 idx, s
 	rec->h.enter_ns = c->enter_ns;
 	rec->h.scope_ns = c->scope_ns;
 	rec->h.count = c->count;
+	rec->h.posted = c->posted;
 	if (fr && cap && sp_frame_classes & 1 << class && p->flags & SP_P_FRAMES)
 		sp_frame(p, fr, rec, class);
 	sp_args_put(p, c, rec, cap);

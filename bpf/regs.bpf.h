@@ -16,7 +16,8 @@ struct sp_call {
 	__u64 scope_ns;
 	__u64 each[2]; /* the element at hand, and the outer one: SP_OP_EACH */
 	__u32 nreg;    /* arguments held in arg[]; the others are still on the stack */
-	__u32 count;   /* as of struct sp_rec */
+	__u16 count;   /* as of struct sp_rec, like the next */
+	__u16 posted;
 };
 
 #if defined(__TARGET_ARCH_x86)

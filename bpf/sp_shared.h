@@ -166,19 +166,23 @@ struct sp_each {
 	struct sp_each_level level[2];
 	struct sp_fetch only; /* a condition: an element without it gives no record */
 	struct sp_fetch asks; /* a condition of the tally */
+	/* SP_TALLY_POST, of a call that failed: the address of the first element not posted */
+	struct sp_fetch refused;
 	__u8 nlevels;
 	__u8 first; /* one record, of the first element that qualifies; its count: of all elements
 		     */
 	__u8 has_only; /* only is set */
 	__u8 has_asks;
+	__u8 has_refused;
 	__u8 tally;     /* SP_TALLY_* */
 	__u8 tally_arg; /* index of the argument that is the key, a scalar */
 	__u8 tally_id;  /* which tally of the profile: probes of one tally share it */
 	/* Index of the key's first fetch program, SP_MAX_FETCH: none. Set when it is loaded. */
 	__u8 tally_fetch;
+	__u8 pad[3];
 };
 /* What is posted and not completed. Map sp_tallies. Counted at a post's entry (before anybody can
- * poll the completion), taken back when the post fails. */
+ * poll the completion); of a post that fails what was not posted is taken back. */
 #define SP_MAX_TALLIES 8192 /* keys, over all processes */
 struct sp_tally_key {
 	__u64 key;
@@ -238,7 +242,8 @@ struct sp_rec {
 	__u64 scope_ns; /* SP_P_SCOPE, SP_P_SCOPED: enter_ns of the innermost call with SP_P_SCOPE
 			   on this thread that encloses this one; 0 none */
 	__u32 count;    /* SP_P_EACH with first: elements; else 1 (0: not such a record) */
-	__u32 pad;
+	__u16 posted;   /* SP_TALLY_POST: how many of these stay counted as posted */
+	__u16 pad;
 };
 
 /*

@@ -70,7 +70,7 @@ class BadInput(unittest.TestCase):
                      ["watch", "-p", "1", "-o", ""],
                      ["timeline"], ["explain"], ["replay"], ["rooms", "surplus"],
                      ["timeline", "1", "--pid", "x"], ["timeline", "1", "--life", "0"],
-                     ["timeline", "1", "2"], ["check", "a", "b"], ["doctor", "-p", "x"]):
+                     ["timeline", "1", "2"], ["check", "a", "b"], ["check", "--profile", "nope"], ["doctor", "-p", "x"]):
             with self.subTest(args=args):
                 self.refused(*args)
 
@@ -197,6 +197,22 @@ class Help(unittest.TestCase):
                      "clients http requests in, replies out", "in its parent, of the same program, that listens",
                      "keys room = session, host = origin, rid = id", "abort a request to /cancel with a rid"):
             self.assertIn(line, re.sub(r" +", " ", p.stdout))
+
+    def test_check_shows_each_probe_once(self):
+        head = re.compile(r"^    (\w+) +\w+ +(?:entry|return|ret) ", re.M)
+        whole, one, brief = (sp.run("check", *args, shipped("probes.yaml")) for args in
+                             ([], ["--profile", "vllm-nixl"], ["--summary"]))
+        for p in whole, one, brief:
+            self.assertEqual((p.returncode, p.stderr), (0, ""))
+        names = head.findall(whole.stdout)
+        self.assertEqual(names, head.findall(brief.stdout))
+        for name in ("cuMemcpyHtoDAsync", "ibv_poll_cq"):
+            self.assertEqual(names.count(name), 1, "of a group that all profiles use")
+            self.assertEqual(head.findall(one.stdout).count(name), 1)
+        self.assertEqual(names.count("xfer_make"), 2, "of two profiles")
+        self.assertEqual(re.findall(r"^profile (.*)", one.stdout, re.M), ["vllm-nixl"])
+        self.assertEqual(set(one.stdout.splitlines()) - set(whole.stdout.splitlines()), set())
+        self.assertLess(4 * len(brief.stdout), len(whole.stdout))
 
     def test_every_make_target_exists(self):
         for target in "all deps demo test bench install lint format clean dist".split():

@@ -3,6 +3,7 @@
 the provider's file, of one that opens its device later by the pointers that its calls return. Both are watched at
 once, do the same, and must be seen to do the same."""
 import concurrent.futures
+import errno
 import os
 import re
 import sqlite3
@@ -54,7 +55,7 @@ class Posts:
             self.waiting = w.wait_stuck(302)
             say("b", "release 1; drain 2")
             sp.wait_for(lambda: self.tallies(w.db)[-1]["code"] == 0, 10, "their completion")
-            say("b", "qp 3; stall 3; write 3 1")
+            self.refused = say("b", "qp 3; stall 3; limit 3 2; write 3 5; waiting 3")
             sp.wait_for(lambda: self.tallies(w.db, 259), 10, "another post without completion")
             say("b", "destroy 3")
             sp.wait_for(lambda: self.tallies(w.db, 259)[-1]["code"] == 0, 10, "none of a queue pair that is gone")
@@ -100,6 +101,7 @@ class Verbs(unittest.TestCase):
                 self.assertEqual(run.moved, ["0", "0", "0", "0", "0", "1"])
                 self.assertEqual(run.alone, ["0", "0"])
                 self.assertEqual(run.failed, ["0", "12", "5", "5", "3"])
+                self.assertEqual(run.refused, ["259", str(errno.ENOMEM), "2"])
 
     def test_how_they_were_found(self):
         running, late = self.runs
@@ -116,13 +118,14 @@ class Verbs(unittest.TestCase):
                 found = [(e["its_room"], e["object"], e["count"], e["code"])
                          for e in run.calls("ibv_post_send", "post")]
                 self.assertEqual(found, [("301", "queue pair 256", 4, 0), ("302", "queue pair 257", 3, 0),
-                                         ("302", "queue pair 257", None, 0), ("303", "queue pair 258", None, 0)])
+                                         ("302", "queue pair 257", None, 0), (None, "queue pair 259", 5, errno.ENOMEM),
+                                         ("303", "queue pair 258", None, 0)], "and one that failed")
 
     def test_others_are_counted(self):
         for run in self.runs:
             with self.subTest(provider=run.name):
-                self.assertEqual(sum(e["count"] for e in run.calls("ibv_post_send", "count")), 5)
-                self.assertTrue(any("belong to no room: ibv_post_send 5" in line for line in run.err), run.err)
+                self.assertEqual(sum(e["count"] for e in run.calls("ibv_post_send", "count")), 4)
+                self.assertTrue(any("belong to no room: ibv_post_send 4" in line for line in run.err), run.err)
 
     def test_failed_completions_have_names(self):
         for run in self.runs:
@@ -149,6 +152,16 @@ class Verbs(unittest.TestCase):
                 self.assertIn("queue pair 257: 2 posted and not completed", " ".join(run.waiting["evidence"]))
                 self.assertNotIn(("tally", "queue pair 256"), [(e["kind"], e["object"]) for e in run.events],
                                  "all that was posted there came back")
+
+    def test_posted_in_part(self):
+        """Of five requests the queue pair takes two: these are open."""
+        for run in self.runs:
+            with self.subTest(provider=run.name):
+                found = [e["code"] for e in run.calls("ibv_post_send", "tally") if e["object"] == "queue pair 259"]
+                self.assertEqual(found, [2, 0])
+                found = [(e["count"], e["status"], e["note"]) for e in run.calls("ibv_post_send", "post")
+                         if e["object"] == "queue pair 259"]
+                self.assertEqual(found, [(5, OPS_ERROR, "queue full")])
 
     def test_blocked_in_a_post(self):
         for run in self.runs:

@@ -92,6 +92,7 @@ struct rig {
 	int n;
 	bool only_count; /* keep no event, add up those of kind count */
 	uint64_t counted;
+	uint32_t refused; /* of the elements of each call */
 	uint64_t seq, counters[SP_C_MAX];
 };
 
@@ -156,6 +157,7 @@ static void give_call(struct rig *r, int probe, uint32_t tid, uint64_t in, uint6
 	rec.h.enter_ns = pr->on == ON_ENTRY ? 0 : from;
 	rec.h.scope_ns = in;
 	rec.h.count = count;
+	rec.h.posted = (uint16_t)((count ? count : 1) - r->refused);
 	for (int i = 0; i < pr->nargs; i++) {
 		rec.val[i] = i < 3 ? val[i] : 0;
 		rec.len[i] = pr->args[i].is_composite ? SP_LEN_EMPTY : 0;

@@ -303,6 +303,25 @@ static void test_room_of_a_tally(void **state)
 	assert_string_equal(last_tally(r)->room, "");
 }
 
+/* What a queue refuses is not open there, and says nothing of whose the rest is. */
+static void test_room_of_what_was_refused(void **state)
+{
+	struct rig *r = *state;
+
+	post(r, 1, SEC, SEC + 10, 2);
+	give(r, P_ROOM, 1, 0, SEC, SEC + 100, 7);
+	r->refused = 4;
+	post(r, 1, 2 * SEC, 2 * SEC + 10, 5);
+	give(r, P_ROOM, 1, 0, 2 * SEC, 2 * SEC + 100, 8);
+	look(r, 5 * SEC, 3, 3, 0, 2 * SEC + 10, 0);
+	assert_int_equal(last_tally(r)->code, 3);
+	assert_string_equal(last_tally(r)->room, "");
+	look(r, 7 * SEC, 3, 3, 2, 2 * SEC + 10, 5 * SEC + 1);
+	look(r, 9 * SEC, 3, 3, 2, 2 * SEC + 10, 5 * SEC + 1);
+	assert_int_equal(last_tally(r)->code, 1);
+	assert_string_equal(last_tally(r)->room, "8");
+}
+
 /* A queue that is destroyed takes what is open with it: its address may come again. */
 static void test_key_is_released(void **state)
 {
@@ -334,6 +353,7 @@ int main(void)
 		RIG(test_all_complete),
 		RIG(test_all_complete_some_asked),
 		RIG(test_room_of_a_tally),
+		RIG(test_room_of_what_was_refused),
 		RIG(test_key_is_released),
 	};
 

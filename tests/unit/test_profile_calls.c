@@ -160,7 +160,8 @@ static void elements(void **state)
 		"          - {name: qp, fetch: \"+52($arg1)\", type: u32}\n"
 		"          - {name: bytes, fetch: \"+8($each)\", type: u32, if: {fetch: $arg6, "
 		"mask: 4}}\n"
-		"        tally: {name: queue pair, key: qp, posts: true, if: "
+		"        tally: {name: queue pair, key: qp, posts: true, refused: \"+0($arg7)\", "
+		"if: "
 		"\"+4($each):u8\"}\n" CALL "      - name: reap\n"
 		"        library: l\n"
 		"        symbol: g\n"
@@ -196,7 +197,9 @@ static void elements(void **state)
 	/* qp, the condition, bytes */
 	assert_int_equal(push->prog.fetch[1].max, 4);
 	check_op(&push->prog.fetch[2].op[0], SP_OP_EACH, 0, 0);
-	assert_int_equal(push->prog.nsaved, 6);
+	assert_true(e->has_refused);
+	check_op(&e->refused.op[0], SP_OP_ARG, 7, 0);
+	assert_int_equal(push->prog.nsaved, 7);
 	assert_int_equal(reap->each.level[0].kind, SP_EACH_END);
 	assert_int_equal(reap->each.level[0].stride, 0);
 	assert_int_equal(reap->each.tally, SP_TALLY_DONE);

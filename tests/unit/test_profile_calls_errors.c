@@ -112,6 +112,18 @@ static const struct slip errors[] = {
 	 "14", "1 to 23 characters"},
 	{HEAD PUSH CALL LIST ARG_QP "        tally: {name: a, key: qp, posts: true, if: $retval}\n",
 	 "14", "counted at the entry"},
+	{HEAD PUSH CALL LIST ARG_QP
+	 "        tally: {name: a, key: qp, completes: true, refused: $arg3}\n",
+	 "14", "refused is for a tally with posts"},
+	{HEAD REF "        symbol: f\n" CALL LIST ARG_QP
+		  "        tally: {name: a, key: qp, posts: true, refused: $arg3}\n",
+	 "13", "needs on: ret"},
+	{HEAD PUSH CALL LIST ARG_QP
+	 "        tally: {name: a, key: qp, posts: true, refused: $each}\n",
+	 "14", "refused: $each"},
+	{HEAD PUSH CALL LIST ARG_QP
+	 "        tally: {name: a, key: qp, posts: true, refused: \"+0($arg3):string\"}\n",
+	 "14", "must be a number"},
 	/* pointers */
 	{HEAD REF CALL, "7", "no \"symbol\""},
 	{HEAD REF CALL "        symbol: f\n        pointer: []\n", "11", "keep one"},

@@ -43,6 +43,8 @@ struct qp {
 	struct request queue[DEPTH];
 	unsigned head, tail;
 	bool stalled, all_signaled, broken;
+	unsigned takes; /* so many more requests, when it is limited */
+	bool limited;
 	enum ibv_wc_status next;
 };
 struct context {
@@ -136,7 +138,7 @@ static NOINLINE int post(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv
 	for (; wr && !rc; wr = wr->next) {
 		struct request *r = &q->queue[q->tail % DEPTH];
 
-		if (q->tail - q->head == DEPTH || wr->num_sge > SGES) {
+		if (q->tail - q->head == DEPTH || wr->num_sge > SGES || (q->limited && !q->takes)) {
 			*bad = wr;
 			rc = ENOMEM;
 			break;
@@ -145,6 +147,7 @@ static NOINLINE int post(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv
 		if (wr->num_sge)
 			memcpy(r->sge, wr->sg_list, sizeof(*r->sge) * (size_t)wr->num_sge);
 		q->tail++;
+		q->takes -= q->limited;
 	}
 	pthread_cond_signal(&work);
 	pthread_mutex_unlock(&lock);
@@ -303,6 +306,14 @@ EXPORT void standin_fail(struct ibv_qp *qp, enum ibv_wc_status status)
 {
 	pthread_mutex_lock(&lock);
 	((struct qp *)qp)->next = status;
+	pthread_mutex_unlock(&lock);
+}
+
+EXPORT void standin_limit(struct ibv_qp *qp, unsigned n)
+{
+	pthread_mutex_lock(&lock);
+	((struct qp *)qp)->limited = true;
+	((struct qp *)qp)->takes = n;
 	pthread_mutex_unlock(&lock);
 }
 

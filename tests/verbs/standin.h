@@ -16,6 +16,8 @@ struct ibv_context *standin_open(void);
 void standin_stall(struct ibv_qp *qp, bool on);
 /* The next request fails with this status; all that come behind it are flushed. */
 void standin_fail(struct ibv_qp *qp, enum ibv_wc_status status);
+/* It takes n requests more, and refuses all behind them. */
+void standin_limit(struct ibv_qp *qp, unsigned n);
 /* Calls of "post_send" or "poll_cq" do not return; NULL: they do again. */
 void standin_block(const char *function);
 /* An event for ibv_get_async_event. 0, or -1. */

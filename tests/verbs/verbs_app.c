@@ -9,7 +9,7 @@
  *                             completion; result of the call
  *   poll, drain COUNT         ibv_poll_cq once; until so many have come: status of each
  *   fill, arrived             fresh bytes; 1 when the last writes' bytes are all there
- *   stall N, release N, fail N STATUS, block FUNCTION, unblock, waiting N   standin.h
+ *   stall N, release N, fail N STATUS, limit N COUNT, block FUNCTION, unblock, waiting N  standin.h
  *   event TYPE N, async       an asynchronous event for queue pair N; fetch one: its type
  *   send ROOM ... leave       what is between runs inside the transport's call
  *   announce ROOM, close OP, status OP ANSWER   of the transport; OP 0: this thread's last one
@@ -34,6 +34,7 @@
 static __typeof__(standin_open) *dev_open;
 static __typeof__(standin_stall) *dev_stall;
 static __typeof__(standin_fail) *dev_fail;
+static __typeof__(standin_limit) *dev_limit;
 static __typeof__(standin_block) *dev_block;
 static __typeof__(standin_event) *dev_event;
 static __typeof__(standin_waiting) *dev_waiting;
@@ -55,6 +56,7 @@ static int do_open(const char *file)
 	dev_open = dlsym(lib, "standin_open");
 	dev_stall = dlsym(lib, "standin_stall");
 	dev_fail = dlsym(lib, "standin_fail");
+	dev_limit = dlsym(lib, "standin_limit");
 	dev_block = dlsym(lib, "standin_block");
 	dev_event = dlsym(lib, "standin_event");
 	dev_waiting = dlsym(lib, "standin_waiting");
@@ -221,6 +223,8 @@ static int do_control(struct worker *w, const char *text)
 		dev_stall(qps[n], false);
 	else if (sscanf(text, "fail %u %u", &n, &code) == 2)
 		dev_fail(qps[n], code);
+	else if (sscanf(text, "limit %u %u", &n, &code) == 2)
+		dev_limit(qps[n], code);
 	else if (sscanf(text, "block %31s", word) == 1)
 		dev_block(!strcmp(word, "poll_cq") ? "poll_cq" : "post_send");
 	else if (!strcmp(text, "unblock"))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* silentpin check [FILE]: validate a probes file and show what it compiles to. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +8,23 @@
 #include "cli/check.h"
 #include "cli/cli.h"
 #include "output/output.h"
+#include "profile/notes.h"
 #include "profile/profile.h"
+
+struct check_opts {
+	const char *file, *profile;
+	bool summary;
+};
+
+static bool is_shown(const struct check_opts *o, const struct profile *p)
+{
+	return !o->profile || !strcmp(o->profile, p->name);
+}
+
+static bool is_of(const struct profile_probe *probe, const char *group)
+{
+	return probe->group && !strcmp(probe->group, group);
+}
 
 /* Is a peer told how a room ended? Where nothing else says what is needed, that is its end. */
 static bool tells_end(const struct profile *p)
@@ -220,6 +237,12 @@ static void print_socket(const struct profile *p, const struct sock_entry *e)
 	check_print_messages(probe);
 }
 
+static void print_note(void *ctx, const char *text)
+{
+	printf("\n    note: %s\n", text);
+}
+
+/* Those of groups are printed once for all profiles that use them. */
 static void print_probes(const struct profile *p)
 {
 	if (p->nuprobes)
@@ -229,56 +252,180 @@ static void print_probes(const struct profile *p)
 		       p->python ? "the server's own view" : "",
 		       p->python && p->sockets ? " and " : "", p->sockets ? "sockets are" : " is");
 	for (int i = 0; i < p->nuprobes; i++)
-		check_print_probe(p, &p->probes[i]);
-	check_print_notes(p);
+		if (!p->probes[i].group)
+			check_print_probe(p, &p->probes[i]);
+	profile_notes(p, print_note, NULL);
 	if (p->sockets)
 		printf("\n    %-23s %-6s %s\n", "SOCKET", "SPEAKS", "DIRECTION");
 	for (int i = 0; p->sockets && i < p->sockets->nentries; i++)
 		print_socket(p, &p->sockets->entry[i]);
 }
 
-static void print_profile(const struct profile *p)
+/* A line for each probe of a group, NULL: of none, sockets included. */
+static void print_lines(const struct profile *p, const char *group)
+{
+	printf("\n    %-25s %-9s %-7s %-12s %s\n", "PROBE", "LIBRARY", "ON", "EVENTS", "SYMBOL");
+	for (int i = 0; i < p->nprobes; i++)
+		if (group ? is_of(&p->probes[i], group) : !p->probes[i].group)
+			check_print_line(p, &p->probes[i]);
+}
+
+static void print_profile(const struct profile *p, bool summary)
 {
 	printf("\nprofile %s\n", p->name);
 	print_settings(p);
-	print_probes(p);
-	if (p->python)
-		print_python(p->python);
+	if (summary) {
+		print_lines(p, NULL);
+		profile_notes(p, print_note, NULL);
+	} else {
+		print_probes(p);
+		if (p->python)
+			print_python(p->python);
+	}
 }
+
+/* ---- groups ------------------------------------------------------------------------------------
+ */
+
+static bool takes_room(const struct pattern *pat)
+{
+	for (int i = 0; i < pat->nparts; i++)
+		if (pat->part[i].is_capture && !strcmp(pat->part[i].name, "room"))
+			return true;
+	return false;
+}
+
+/* Then what it compiles to depends on the profile's kind of room, and else on nothing of it. */
+static bool group_takes_room(const struct profile *p, const char *group)
+{
+	bool takes = false;
+
+	for (int i = 0; i < p->nuprobes; i++)
+		for (int k = 0; is_of(&p->probes[i], group) && k < p->probes[i].nmatch; k++) {
+			const struct evt_match *m = &p->probes[i].match[k];
+
+			for (int n = 0; n < m->non; n++)
+				takes |= takes_room(&m->on[n].pat);
+			for (int n = 0; n < m->nframes; n++)
+				takes |= takes_room(&m->frames[n]);
+		}
+	return takes;
+}
+
+static bool same_group(const struct profile *a, const struct profile *b, const char *group)
+{
+	bool uses = false;
+
+	for (int i = 0; i < b->nuses; i++)
+		uses |= !strcmp(b->uses[i], group);
+	return uses && (a->room_u64 == b->room_u64 || !group_takes_room(a, group));
+}
+
+static void print_group(const struct profile_file *pf, const struct check_opts *o,
+			const struct profile *p, const char *group)
+{
+	const char *before = "";
+
+	for (const struct profile *q = pf->profiles; q < p; q++)
+		if (is_shown(o, q) && same_group(p, q, group))
+			return; /* it has been printed */
+	printf("\ngroup %s, used by ", group);
+	for (int i = 0; i < pf->nprofiles; i++) {
+		if (!same_group(p, &pf->profiles[i], group))
+			continue;
+		printf("%s%s", before, pf->profiles[i].name);
+		before = ", ";
+	}
+	printf("\n");
+	if (o->summary) {
+		print_lines(p, group);
+		return;
+	}
+	printf("\n    %-14s %-8s %-6s %s\n", "PROBE", "LIBRARY", "ON", "SYMBOL");
+	for (int i = 0; i < p->nuprobes; i++)
+		if (is_of(&p->probes[i], group))
+			check_print_probe(p, &p->probes[i]);
+}
+
+static void print_file(const struct profile_file *pf, const struct check_opts *o)
+{
+	for (int i = 0; i < pf->nprofiles; i++)
+		if (is_shown(o, &pf->profiles[i]))
+			print_profile(&pf->profiles[i], o->summary);
+	for (int i = 0; i < pf->nprofiles; i++)
+		for (int k = 0; is_shown(o, &pf->profiles[i]) && k < pf->profiles[i].nuses; k++)
+			print_group(pf, o, &pf->profiles[i], pf->profiles[i].uses[k]);
+}
+
+/* ---- command line ------------------------------------------------------------------------------
+ */
+
+#define KEY_PROFILE 0x100
+#define KEY_SUMMARY 0x101
+
+static const struct argp_option options[] = {
+	{.name = "profile",
+	 .key = KEY_PROFILE,
+	 .arg = "NAME",
+	 .doc = "Show this profile only, with the groups it uses"},
+	{.name = "summary",
+	 .key = KEY_SUMMARY,
+	 .doc = "Show a line for each probe: where it sits, what its events are"},
+	{0},
+};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	const char **file = state->input;
+	struct check_opts *o = state->input;
 
-	if (key != ARGP_KEY_ARG)
+	switch (key) {
+	case KEY_PROFILE:
+		o->profile = arg;
+		return 0;
+	case KEY_SUMMARY:
+		o->summary = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (o->file)
+			return cli_usage("%s: one file at a time: check them one after the other",
+					 arg);
+		o->file = arg;
+		return 0;
+	default:
 		return ARGP_ERR_UNKNOWN;
-	if (*file)
-		return cli_usage("%s: one file at a time: check them one after the other", arg);
-	*file = arg;
-	return 0;
+	}
 }
 
 int cmd_check(int argc, char **argv)
 {
 	static const struct argp argp = {
+		.options = options,
 		.parser = parse,
 		.args_doc = "[FILE]",
-		.doc = "Validate a probes file and show the compiled probes.\v"
-		       "Without FILE: the file that `watch` would take. Exit codes: 0 the file is "
-		       "fine, 2 it is not (one line says where and why).",
+		.doc = "Validate a probes file and show the compiled probes, those of a group "
+		       "once.\v"
+		       "Without FILE: the file that `watch` would take. A note is no error: the "
+		       "file means something, but perhaps not what was meant. Exit codes: 0 the "
+		       "file is fine, 2 it is not (one line says where and why).",
 	};
-	const char *file = NULL;
+	struct check_opts o = {0};
 	struct profile_file *pf = NULL;
 	struct sp_err err = {0};
-	int rc = cli_parse(&argp, argc, argv, &file);
+	int rc = cli_parse(&argp, argc, argv, &o);
 
 	if (rc >= 0)
 		return rc;
-	if (profile_load(file, &pf, &err))
+	if (profile_load(o.file, &pf, &err))
 		return cli_fail(&err);
+	if (o.profile && !profile_by_name(pf, o.profile)) {
+		sp_err_set(&err, SP_EXIT_USAGE, -ENOENT,
+			   "--profile %s: no such profile in %s: see `silentpin check --summary`",
+			   o.profile, pf->path);
+		profile_free(pf);
+		return cli_fail(&err);
+	}
 	printf("%s: fine, %d profile%s\n", pf->path, pf->nprofiles, pf->nprofiles == 1 ? "" : "s");
-	for (int i = 0; i < pf->nprofiles; i++)
-		print_profile(&pf->profiles[i]);
+	print_file(pf, &o);
 	profile_free(pf);
 	return SP_EXIT_OK;
 }

@@ -8,7 +8,7 @@
 void check_print_status(const struct status_spec *s);
 void check_print_probe(const struct profile *p, const struct profile_probe *probe);
 void check_print_messages(const struct profile_probe *probe);
-/* What no probe of the profile gives, though others build on it. */
-void check_print_notes(const struct profile *p);
+/* In one line; also an entry of sockets. */
+void check_print_line(const struct profile *p, const struct profile_probe *probe);
 
 #endif

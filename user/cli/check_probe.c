@@ -214,12 +214,47 @@ static void print_scope(const struct profile_probe *probe)
 		printf("      calls inside it belong to its room\n");
 }
 
+static const char *symbol_of(const struct profile_probe *probe)
+{
+	return probe->symbol ? probe->symbol : "(no symbol: by pointer)";
+}
+
+static void list_roles(const struct profile_probe *probe, char *buf, size_t len)
+{
+	bool seen[ROLE_MAX] = {false};
+	size_t n = 0;
+
+	for (int i = 0; (i < probe->nmatch || !i) && n < len; i++) {
+		enum sp_role role = probe->nmatch ? probe->match[i].event.role : probe->event.role;
+
+		if (!seen[role])
+			n += (size_t)snprintf(buf + n, len - n, "%s%s", i ? "," : "",
+					      sp_role_name(role));
+		seen[role] = true;
+	}
+}
+
+void check_print_line(const struct profile *p, const struct profile_probe *probe)
+{
+	bool uprobe = probe->library >= 0;
+	char roles[120];
+
+	list_roles(probe, roles, sizeof(roles));
+	if (!uprobe) {
+		printf("    %-25s %-9s %-7s %s\n", probe->name, "", "socket", roles);
+		return;
+	}
+	printf("    %-25s %-9s %-7s %-12s %s%s%s\n", probe->name, p->libs[probe->library].id,
+	       on_names[probe->on], roles, symbol_of(probe),
+	       probe->off ? ", off unless enabled" : "", probe->required ? "" : ", may be missing");
+}
+
 void check_print_probe(const struct profile *p, const struct profile_probe *probe)
 {
 	uint32_t flags = probe->prog.flags;
 
 	printf("\n    %-14s %-8s %-6s %s\n", probe->name, p->libs[probe->library].id,
-	       on_names[probe->on], probe->symbol ? probe->symbol : "(no symbol: by pointer)");
+	       on_names[probe->on], symbol_of(probe));
 	print_pointers(p, probe);
 	print_scope(probe);
 	if (flags & SP_P_DROP_NEGATIVE)
@@ -239,40 +274,4 @@ void check_print_probe(const struct profile *p, const struct profile_probe *prob
 		check_print_status(&p->statuses[probe->status]);
 	}
 	check_print_messages(probe);
-}
-
-static bool begins_work(const struct evt_spec *ev)
-{
-	for (int i = 0; i < ev->nfields; i++)
-		if (!strcmp(ev->field[i].name, "work") && !strcmp(ev->field[i].value, "begin"))
-			return true;
-	return false;
-}
-
-static bool probe_begins_work(const struct profile_probe *p)
-{
-	bool yes = !p->nmatch && begins_work(&p->event);
-
-	for (int i = 0; i < p->nmatch; i++)
-		yes |= begins_work(&p->match[i].event);
-	return yes;
-}
-
-void check_print_notes(const struct profile *p)
-{
-	bool encloses = false, works = false, asks = false, asks_thread = false;
-
-	for (int i = 0; i < p->nprobes; i++) {
-		encloses |= (p->probes[i].prog.flags & SP_P_SCOPE) != 0;
-		works |= probe_begins_work(&p->probes[i]);
-		asks |= p->probes[i].scope != SCOPE_NONE && !p->probes[i].off;
-		asks_thread |= p->probes[i].scope == SCOPE_THREAD && !p->probes[i].off;
-	}
-	if (asks && !encloses && !(asks_thread && works))
-		printf("\n    note: no call gives a room to those inside it: it takes a probe with "
-		       "on: "
-		       "ret and a room or an op\n");
-	if (asks_thread && !works)
-		printf("\n    note: scope: thread goes no further than the calls around: no event "
-		       "says work: begin\n");
 }

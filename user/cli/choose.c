@@ -157,7 +157,7 @@ int cli_choose_profile(const struct profile_file *pf, const char *name, pid_t pi
 		return c->profile ? 0
 				  : sp_err_set(err, SP_EXIT_USAGE, -ENOENT,
 					       "--profile %s: no such profile in %s: see "
-					       "`silentpin check`",
+					       "`silentpin check --summary`",
 					       name, pf->path);
 	}
 	if (!look_at(pid, &o))

@@ -39,7 +39,8 @@ static const struct argp_option options[] = {
 	 "BPF)",
 	 2},
 	{"enable", KEY_ENABLE, "NAME[,NAME...]", 0,
-	 "Turn on probes, or groups of them, that are off by default (`silentpin check` lists "
+	 "Turn on probes, or groups of them, that are off by default (`silentpin check --summary` "
+	 "lists "
 	 "them)",
 	 2},
 	{"disable", KEY_DISABLE, "NAME[,NAME...]", 0, "Turn off probes, or groups of them", 2},

@@ -129,7 +129,7 @@ void tallies_post(struct tallies *t, const struct sp_rec_hit *rec, const char *r
 	r->tid = rec->h.tid;
 	r->probe = rec->h.probe;
 	r->entry_ns = rec->h.enter_ns ? rec->h.enter_ns : rec->h.ns;
-	r->n += rec->h.count ? rec->h.count : 1;
+	r->n += rec->h.posted;
 	if (object[0])
 		snprintf(k->object, sizeof(k->object), "%s", object);
 }

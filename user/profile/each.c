@@ -225,11 +225,27 @@ static int check_entry(const struct reader *r, const struct ynode *map,
 		"$retval");
 }
 
+/* Where what was not posted begins: known once the call has failed. */
+static int read_refused(const struct reader *r, const struct ynode *n, struct profile_probe *p)
+{
+	const struct fetch_where where = {.at_return = true};
+
+	if (p->each.tally != SP_TALLY_POST)
+		return bad_at(r, n->mark, "refused is for a tally with posts: true: remove it");
+	if (p->on == ON_ENTRY)
+		return bad_at(r, n->mark,
+			      "refused is read when the call has failed: it needs on: ret or "
+			      "return");
+	p->each.has_refused = 1;
+	return read_scalar(r, n, "refused", &where, &p->each.refused);
+}
+
 static int read_tally(const struct reader *r, const struct ynode *map, struct profile_probe *p)
 {
-	static const char *const keys[] = {"name", "key", "posts", "completes", "if", NULL};
+	static const char *const keys[] = {"name", "key",     "posts", "completes",
+					   "if",   "refused", NULL};
 	const struct fetch_where where = probe_where(p);
-	const struct ynode *cond;
+	const struct ynode *cond, *refused;
 	struct ynode *key;
 	int rc = need_map(r, map, "tally");
 
@@ -248,6 +264,9 @@ static int read_tally(const struct reader *r, const struct ynode *map, struct pr
 		rc = read_condition(r, cond, "if", &where, &p->each.asks);
 		p->each.has_asks = 1;
 	}
+	refused = ynode_get(map, "refused");
+	if (!rc && refused)
+		rc = read_refused(r, refused, p);
 	return rc ? rc : check_entry(r, map, p);
 }
 

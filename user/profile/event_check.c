@@ -47,8 +47,8 @@ static const struct pat_part *capture_of(const struct evt_match *m, const char *
 	return part;
 }
 
-static bool known(const struct profile_probe *p, const struct evt_match *m, const char *name,
-		  size_t len)
+bool event_known(const struct profile_probe *p, const struct evt_match *m, const char *name,
+		 size_t len)
 {
 	char buf[PAT_NAME_MAX];
 
@@ -103,7 +103,7 @@ static int check_template(const struct reader *r, const struct profile_probe *p,
 		part = capture_of(m, s, len);
 		if (part && pattern_is_array(part))
 			return no_array(r, f, part->name);
-		if (!known(p, m, s, len))
+		if (!event_known(p, m, s, len))
 			return bad_at(r, f->mark,
 				      "%s: \"%.*s\" is neither an argument nor a capture here: "
 				      "declare or capture it",
@@ -131,13 +131,13 @@ static int check_field(const struct reader *r, const struct profile_probe *p,
 	if (part && pattern_is_array(part))
 		return no_array(r, f, f->value);
 	if (kind == V_WORD) {
-		if (!strcmp(f->name, "kind") && !known(p, m, f->value, strlen(f->value)) &&
+		if (!strcmp(f->name, "kind") && !event_known(p, m, f->value, strlen(f->value)) &&
 		    strlen(f->value) >= sizeof(((struct sp_event *)0)->kind))
 			return bad_at(r, f->mark, "kind \"%.32s\" is too long: at most %zu bytes",
 				      f->value, sizeof(((struct sp_event *)0)->kind) - 1);
 		return 0;
 	}
-	if (known(p, m, f->value, strlen(f->value)) ||
+	if (event_known(p, m, f->value, strlen(f->value)) ||
 	    (kind == V_NUMBER && number_parse(f->value, &v) && v >= 0 && v <= INT32_MAX))
 		return 0;
 	return bad_at(r, f->mark,
@@ -150,7 +150,7 @@ static int check_field(const struct reader *r, const struct profile_probe *p,
 static bool has(const struct profile_probe *p, const struct evt_match *m, const struct evt_spec *ev,
 		const char *name)
 {
-	return event_field(ev, name) || known(p, m, name, strlen(name));
+	return event_field(ev, name) || event_known(p, m, name, strlen(name));
 }
 
 bool event_gives(const struct profile_probe *p, const struct evt_match *m,

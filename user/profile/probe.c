@@ -346,6 +346,7 @@ static void set_saved(struct profile_probe *p)
 	}
 	save_for(&p->prog, &p->each.only);
 	save_for(&p->prog, &p->each.asks);
+	save_for(&p->prog, &p->each.refused);
 }
 
 int read_probe(const struct reader *r, const struct ynode *map, struct profile_probe *p)

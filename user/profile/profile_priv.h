@@ -79,6 +79,9 @@ int read_messages(const struct reader *r, const struct ynode *n, struct profile_
 /* An effective event (m NULL: of a probe without alternatives) makes sense for the probe. */
 int check_event(const struct reader *r, const struct profile_probe *p, const struct evt_match *m,
 		const struct evt_spec *ev);
+/* Is there an argument or a capture of that name? */
+bool event_known(const struct profile_probe *p, const struct evt_match *m, const char *name,
+		 size_t len);
 const struct evt_field *event_field(const struct evt_spec *ev, const char *name); /* or NULL */
 void event_free(struct evt_spec *ev);
 int event_copy(struct evt_spec *to, const struct evt_spec *from);

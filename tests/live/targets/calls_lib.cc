@@ -145,6 +145,7 @@ struct item {
 };
 struct queue {
 	int id, result;
+	item *refused; /* set when the result is not 0, unless it is not said */
 };
 struct done {
 	int status, id;
@@ -174,14 +175,15 @@ extern "C" NOINLINE int calls_batch(batch *b)
 	return 0;
 }
 
-enum { PLAIN, CYCLIC, BROKEN, REFUSED };
+/* REFUSED: from the first on; PART: from the fourth on; ELSEWHERE: it is not said from where on */
+enum { PLAIN, CYCLIC, BROKEN, REFUSED, PART, ELSEWHERE };
 
 /* spec: queue << 16 | how << 8 | number of items */
 extern "C" long calls_do_post(long spec)
 {
 	static item items[128];
 	static sub subs[128];
-	queue q = {(int)(spec >> 16), 0};
+	queue q = {(int)(spec >> 16), 0, nullptr};
 	int n = (int)(spec & 127), how = (int)(spec >> 8 & 255);
 
 	for (int i = 0; i < n; i++) {
@@ -192,14 +194,15 @@ extern "C" long calls_do_post(long spec)
 		items[n - 1].next = how == CYCLIC   ? &items[0]
 				    : how == BROKEN ? reinterpret_cast<item *>(8)
 						    : nullptr;
-	q.result = how == REFUSED ? 12 : 0;
+	q.result = how >= REFUSED ? 12 : 0;
+	q.refused = how == PART ? &items[3] : how == REFUSED ? &items[0] : &items[127];
 	return calls_post(&q, n ? items : nullptr);
 }
 
 extern "C" long calls_do_poll(long spec)
 {
 	static done out[128];
-	queue q = {(int)(spec >> 16), 0};
+	queue q = {(int)(spec >> 16), 0, nullptr};
 
 	return calls_poll(&q, (int)(short)(spec & 0xffff), out);
 }
