@@ -37,3 +37,9 @@ $(FUZZ_B)/obj/%.o: user/%.c
 	$(Q)$(CLANG) $(CPPFLAGS_OWN) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -MMD -MP -c $< -o $@
 -include $(FUZZ_OBJS:.o=.d)
 $(FUZZ_B)/fuzz_sockets: $(FUZZ_OBJS)
+
+# What reads libraries, for fuzz_elf.
+FUZZ_ELF_OBJS := $(patsubst %,$(FUZZ_B)/obj/attach/%.o,elf flow flow_decode func insn insn_arm64 insn_x86 \
+	optable reloc sock_sites unwind)
+-include $(FUZZ_ELF_OBJS:.o=.d)
+$(FUZZ_B)/fuzz_elf: $(FUZZ_ELF_OBJS)

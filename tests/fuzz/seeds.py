@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the inputs that the corpus grew from: tests/fuzz/seeds.py FOLDER -> FOLDER/{zmtp,http,...}.
+"""Write the inputs that the corpus grew from: tests/fuzz/seeds.py FOLDER -> FOLDER/{zmtp,http,elf,...}.
 
 `make fuzz-corpus` fuzzes from these and from the kept corpus, and keeps the smallest set of inputs
 that reaches as much of the decoders.
@@ -131,8 +131,34 @@ def sockets():
     yield b"", zmtp_conn + rec_message(1, *meta) + b"\6\1\1\1" + rec_conn(RESET) + RELEASE
 
 
+def change(where, what):
+    return struct.pack("<HQ", where, what & 2**64 - 1)
+
+
+def elf():
+    """The offsets are those of tests/unit/elf_image.h."""
+    for machine in (0, 1):
+        yield machine, 0
+        for where in (0x12, 0x20, 0x28, 0x38, 0x48, 0x50, 0x60, 0x80, 0x98, 0xb8, *range(0x128, 0x1b0, 16),
+                      0x1f8, 0x228, 0x230, 0x260, 0x268, 0x270, 0x278, 0x280, 0x290, 0x2d0, 0x2d8, 0x2e0,
+                      0x300, 0x308, 0x318, 0x320, 0x328, 0x4c8, 0x4d8):
+            for what in (0, 1, 2**64 - 8):
+                yield machine, 1, change(where, what)
+    push, call, jump, test = b"\x53", b"\xe8\xd0\xff\xff\xff", b"\xeb\xf0", b"\x74\x05"
+    lea, cmov, spill = b"\x48\x8d\x35\0\xff\xff\xff", b"\x48\x0f\x44\xf0", b"\x48\x89\x74\x24\x08"
+    load, fill, far = b"\x48\x8b\x74\x24\x08", b"\x48\x8b\x46\x08\x48\x89\x47\x10", b"\x48\xbe" + b"\x7f" * 8
+    for code in (push + lea + test + lea + spill + load + call, lea + cmov + call + jump, fill * 5 + b"\xc3",
+                 far + b"\x48\x83\xc6\x7f" + call + b"\xc3", lea + jump, b"\x0f\x05\x48\x3d\0\xf0\xff\xff\x77\x01\xc3\xc3"):
+        yield 0, 0, code
+    words = (0x90000001, 0x91000021, 0xf90007e1, 0xf94007e1, 0x54000040, 0x17fffffe, 0x9a810001, 0x97fffff2,
+             0xd65f03c0, 0x580000a1, 0xd2effff1, 0xd4000001, 0xa9bf7bfd)
+    for i in range(len(words)):
+        yield 1, 0, struct.pack("<8I", *(words[(i + k * 3) % len(words)] for k in range(8)))
+
+
 def main():
-    for name, inputs in (("zmtp", zmtp()), ("http", http()), ("sockets", sockets())):
+    for name, inputs in (("zmtp", zmtp()), ("http", http()), ("sockets", sockets()),
+                         ("elf", elf())):
         folder = os.path.join(sys.argv[1], name)
         os.makedirs(folder, exist_ok=True)
         for i, parts in enumerate(inputs):

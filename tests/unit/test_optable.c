@@ -5,6 +5,7 @@
  * may hold, in small pieces of code.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <infiniband/verbs.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -22,6 +24,7 @@
 #include "attach/maps.h"
 #include "attach/optable.h"
 #include "attach/reloc.h"
+#include "elf_image.h"
 #include "util/cleanup.h"
 
 #define SLOTS     160
@@ -41,6 +44,56 @@ static struct elf_file *open_path(const char *path, int *fd)
 	if (elf_file_open(*fd, &ef, why, sizeof(why)))
 		fail_msg("%s: %s", path, why);
 	return ef;
+}
+
+/* ---- a made-up library, of both machines ----------------------------------------------------- */
+
+static struct elf_file *open_image(const uint8_t *image, size_t len, int *fd)
+{
+	struct elf_file *ef;
+	char why[128];
+
+	*fd = memfd_create("image", MFD_CLOEXEC);
+	assert_true(*fd >= 0);
+	assert_int_equal(write(*fd, image, len), (ssize_t)len);
+	if (elf_file_open(*fd, &ef, why, sizeof(why)))
+		fail_msg("%s", why);
+	return ef;
+}
+
+static void check_image(enum insn_machine m)
+{
+	uint8_t image[IMAGE_BYTES];
+	char why[OPTABLE_WHY_LEN];
+	struct optable found;
+	struct elf_file *ef;
+	int64_t slot;
+	int fd;
+
+	image_make(image, m);
+	ef = open_image(image, sizeof(image), &fd);
+	assert_int_equal(optable_slot(ef, "copy", 2, IMAGE_TO, &slot, why), 0);
+	assert_int_equal(slot, IMAGE_SLOT);
+	assert_int_equal(optable_slot(ef, "copy", 2, -8, &slot, why), 0);
+	assert_int_equal(slot, IMAGE_SLOT);
+	/* one entry by a relocation with its value beside it, one by a packed one */
+	assert_int_equal(optable_find(ef, "set_ops", 2, 0, &found, why), 0);
+	assert_int_equal(found.n, 1);
+	assert_int_equal(found.addr[0], IMAGE_F);
+	assert_int_equal(found.calls, 1);
+	assert_int_equal(found.opaque, 0);
+	assert_int_equal(optable_find(ef, "set_ops", 2, 8, &found, why), 0);
+	assert_int_equal(found.addr[0], IMAGE_COPY);
+	assert_int_equal(optable_find(ef, "set_ops", 2, 16, &found, why), -ENOENT);
+	assert_int_equal(optable_find(ef, "set_ops", 3, 0, &found, why), -ENOENT);
+	elf_file_close(ef);
+	close(fd);
+}
+
+static void test_image(void **state)
+{
+	check_image(MACHINE_X86_64);
+	check_image(MACHINE_ARM64);
 }
 
 /* ---- the slots, by asking the function itself ------------------------------------------------ */
@@ -382,6 +435,44 @@ static void test_arm64(void **state)
 	assert_true(n == 1 && holds(v, n, FLOW_UNKNOWN, 0, 0)); /* the word was overwritten */
 }
 
+/* A number at the end of its range, and what is added to it, wraps as in the machine. */
+static void test_wraps(void **state)
+{
+	static const uint8_t code[] = {
+		0x48, 0xbe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, /* movabs max, %rsi */
+		0x48, 0x83, 0xc6, 0x01,                                     /* add $1, %rsi */
+		0xc3,
+	};
+	struct flow_value v[2];
+	int n = values(MACHINE_X86_64, code, sizeof(code), 14, 6, v, 2);
+
+	assert_true(n == 1 && holds(v, n, FLOW_CONST, 0, INT64_MIN));
+}
+
+/* A loop that adds, walked from each of its steps: the work is bounded, and then all is unknown. */
+static void test_bounded(void **state)
+{
+	enum { ADDS = 2000 };
+	static const int32_t back = -(4 * ADDS + 5);
+	static uint8_t code[ADDS * 4 + 6];
+	struct insn_part part = {BASE, code, sizeof(code)};
+	struct flow_value v[4];
+	struct flow *f;
+	int n = 0;
+
+	for (int i = 0; i < ADDS; i++)
+		memcpy(code + 4 * i, "\x48\x83\xc6\x01", 4); /* add $1, %rsi */
+	code[4 * ADDS] = 0xe9;                               /* jmp to the start */
+	memcpy(code + 4 * ADDS + 1, &back, sizeof(back));
+	code[4 * ADDS + 5] = 0xc3;
+	f = flow_open(MACHINE_X86_64, &part);
+	assert_non_null(f);
+	for (int i = 0; i < ADDS; i++)
+		n = flow_values(f, i, 6, v, 4);
+	assert_true(n == 1 && holds(v, n, FLOW_UNKNOWN, 0, 0));
+	flow_close(f);
+}
+
 /* Random bytes: no crash, no endless walk. */
 static void test_garbage(void **state)
 {
@@ -411,6 +502,7 @@ static void test_garbage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_image),
 		cmocka_unit_test(test_slots),
 #if defined(__x86_64__)
 		cmocka_unit_test(test_providers),
@@ -419,6 +511,8 @@ int main(void)
 		cmocka_unit_test(test_x86_ways),
 		cmocka_unit_test(test_x86_forms),
 		cmocka_unit_test(test_arm64),
+		cmocka_unit_test(test_wraps),
+		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_garbage),
 	};
 

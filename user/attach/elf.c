@@ -80,9 +80,12 @@ static int open_elf(struct elf_file *ef, char *why, size_t why_len)
 		snprintf(why, why_len, "not an ELF file");
 		return -ENOEXEC;
 	}
-	if (eh.e_ident[EI_CLASS] == ELFCLASS64 && eh.e_machine == EM_X86_64)
+	/* Both are little-endian, as this program is: the tables are read as they are. */
+	if (eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_ident[EI_DATA] != ELFDATA2LSB)
+		ef->machine = MACHINE_NONE;
+	else if (eh.e_machine == EM_X86_64)
 		ef->machine = MACHINE_X86_64;
-	else if (eh.e_ident[EI_CLASS] == ELFCLASS64 && eh.e_machine == EM_AARCH64)
+	else if (eh.e_machine == EM_AARCH64)
 		ef->machine = MACHINE_ARM64;
 	if (ef->machine == MACHINE_NONE) {
 		snprintf(why, why_len, "neither x86-64 nor arm64 code");

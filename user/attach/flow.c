@@ -6,9 +6,19 @@
 
 #define STEPS_MAX  65536
 #define VISITS_MAX 8192 /* of one walk; more is given up */
+/* Of all walks of one piece: visits and comparisons. A real function's take 50,000. */
+#define WORK_MAX (4 << 20)
 
 struct jump {
 	int to, from; /* steps */
+};
+
+/* Wanted: what reg + off was just before a step, or (loaded) the 8 bytes there, plus a number. */
+struct want {
+	int step;
+	uint8_t reg;
+	bool loaded;
+	int64_t off, plus;
 };
 
 struct flow {
@@ -18,6 +28,11 @@ struct flow {
 	struct jump *jump; /* sorted by to */
 	int njumps;
 	uint64_t addr;
+	/* of a walk */
+	struct want *visit;
+	int cap;
+	uint64_t *seen; /* of each step, to search less: bit reg, and (loaded) bit 32 + reg */
+	long work;
 };
 
 uint8_t flow_argument(enum insn_machine m, int n)
@@ -109,7 +124,9 @@ struct flow *flow_open(enum insn_machine m, const struct insn_part *part)
 	f->machine = m;
 	f->addr = part->addr;
 	f->step = calloc((most < STEPS_MAX ? most : STEPS_MAX) + 1, sizeof(*f->step));
-	if (!f->step || !decode(f, part) || !read_jumps(f)) {
+	if (f->step && decode(f, part) && read_jumps(f))
+		f->seen = calloc((size_t)f->n + 1, sizeof(*f->seen));
+	if (!f->seen) {
 		flow_close(f);
 		return NULL;
 	}
@@ -122,6 +139,8 @@ void flow_close(struct flow *f)
 		return;
 	free(f->step);
 	free(f->jump);
+	free(f->visit);
+	free(f->seen);
 	free(f);
 }
 
@@ -137,18 +156,9 @@ const struct flow_step *flow_step(const struct flow *f, int i)
 
 /* ---- walking back ---------------------------------------------------------------------------- */
 
-/* Wanted: what reg + off was just before a step, or (loaded) the 8 bytes there, plus a number. */
-struct want {
-	int step;
-	uint8_t reg;
-	bool loaded;
-	int64_t off, plus;
-};
 struct walk {
-	const struct flow *f;
-	struct want visit[VISITS_MAX]; /* in the order in which they are to be looked at */
+	struct flow *f;
 	int nvisits, next;
-	uint64_t *seen; /* of each step, to search less: bit reg, and (loaded) bit 32 + reg */
 	struct flow_value *out;
 	int n, max;
 };
@@ -188,9 +198,28 @@ static bool same(const struct want *a, const struct want *b)
 static bool visited(const struct walk *w, const struct want *want)
 {
 	for (int i = w->nvisits - 1; i >= 0; i--)
-		if (same(&w->visit[i], want))
+		if (same(&w->f->visit[i], want))
 			return true;
+	w->f->work += w->nvisits;
 	return false;
+}
+
+static bool has_room(const struct walk *w)
+{
+	struct flow *f = w->f;
+	int cap = f->cap ? 2 * f->cap : 64;
+	struct want *grown;
+
+	if (w->nvisits == VISITS_MAX || f->work > WORK_MAX)
+		return false;
+	if (w->nvisits < f->cap)
+		return true;
+	grown = realloc(f->visit, (size_t)cap * sizeof(*grown));
+	if (!grown)
+		return false;
+	f->visit = grown;
+	f->cap = cap;
+	return true;
 }
 
 /* Go on with it just before a step. A loop that adds would never end. */
@@ -198,13 +227,15 @@ static void push(struct walk *w, struct want want)
 {
 	uint64_t bit = 1ull << (want.reg % FLOW_REGS + (want.loaded ? FLOW_REGS : 0));
 
-	if (w->seen[want.step] & bit && visited(w, &want))
+	if (w->f->seen[want.step] & bit && visited(w, &want))
 		return;
-	w->seen[want.step] |= bit;
-	if (w->nvisits == VISITS_MAX)
+	if (!has_room(w)) {
 		unknown(w);
-	else
-		w->visit[w->nvisits++] = want;
+		return;
+	}
+	w->f->seen[want.step] |= bit;
+	w->f->work++;
+	w->f->visit[w->nvisits++] = want;
 }
 
 static bool is_saved_by_callee(enum insn_machine m, uint8_t reg)
@@ -219,10 +250,10 @@ static void through(struct walk *w, const struct flow_step *s, struct want want)
 {
 	switch (s->def) {
 	case FLOW_DEF_CONST:
-		emit_want(w, false, &want, s->off + want.off);
+		emit_want(w, false, &want, flow_plus(s->off, want.off));
 		return;
 	case FLOW_DEF_COPY:
-		want.off += s->off;
+		want.off = flow_plus(want.off, s->off);
 		want.reg = s->src;
 		push(w, want);
 		want.reg = s->src2;
@@ -321,24 +352,14 @@ static void back_from(struct walk *w, struct want want)
 		unknown(w); /* a case of a switch, or reached from a cold part */
 }
 
-int flow_values(const struct flow *f, int i, uint8_t reg, struct flow_value *out, int max)
+int flow_values(struct flow *f, int i, uint8_t reg, struct flow_value *out, int max)
 {
-	struct walk *w = calloc(1, sizeof(*w));
-	int n;
+	struct walk w = {.f = f, .out = out, .max = max};
 
-	if (!w)
-		return 0;
-	w->f = f;
-	w->out = out;
-	w->max = max;
-	w->seen = calloc((size_t)f->n + 1, sizeof(*w->seen));
-	if (w->seen) {
-		push(w, (struct want){i, reg, false, 0, 0});
-		while (w->next < w->nvisits)
-			back_from(w, w->visit[w->next++]);
-	}
-	n = w->n;
-	free(w->seen);
-	free(w);
-	return n;
+	push(&w, (struct want){i, reg, false, 0, 0});
+	while (w.next < w.nvisits)
+		back_from(&w, f->visit[w.next++]);
+	for (int k = 0; k < w.nvisits; k++)
+		f->seen[f->visit[k].step] = 0;
+	return w.n;
 }

@@ -2,7 +2,8 @@
 /*
  * What a register may hold at some place of a function, by walking back from there over every way
  * that leads to it. Enough to see which table of pointers a call is given, and what a function
- * copies where; nothing is ever assumed: what is not plain is FLOW_UNKNOWN.
+ * copies where; nothing is ever assumed: what is not plain is FLOW_UNKNOWN. Any bytes may be given:
+ * the work is bounded, and numbers wrap as they do in the machine.
  */
 #ifndef SP_ATTACH_FLOW_H
 #define SP_ATTACH_FLOW_H
@@ -37,7 +38,8 @@ struct flow_step {
 };
 
 struct flow; /* a piece of code, decoded */
-/* From the first byte of a function; NULL: not decodable, or no memory. */
+/* From the first byte of a function, whose bytes must outlive it. NULL: not decodable, too long, or
+ * no memory. */
 struct flow *flow_open(enum insn_machine m, const struct insn_part *part);
 void flow_close(struct flow *f);
 int flow_steps(const struct flow *f);
@@ -57,8 +59,13 @@ struct flow_value {
 	int64_t off;
 };
 /* What register reg may hold just before step i: each different value once, at most max. Their
- * number. */
-int flow_values(const struct flow *f, int i, uint8_t reg, struct flow_value *out, int max);
+ * number. All walks of one f together are bounded: what lies beyond is unknown. */
+int flow_values(struct flow *f, int i, uint8_t reg, struct flow_value *out, int max);
+
+static inline int64_t flow_plus(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
 
 uint8_t flow_argument(enum insn_machine m, int n); /* register of argument n, from 1; or NONE */
 

@@ -76,11 +76,16 @@ static bool x86_plain_mem(const cs_insn *in, const cs_x86_op *op, uint8_t *base,
 	*off = op->mem.disp;
 	if (op->mem.base == X86_REG_RIP) {
 		*base = FLOW_NONE;
-		*off += (int64_t)(in->address + in->size);
+		*off = flow_plus(*off, (int64_t)(in->address + in->size));
 		return true;
 	}
 	*base = x86_number(op->mem.base);
 	return *base != FLOW_NONE;
+}
+
+static int64_t negative(int64_t v)
+{
+	return (int64_t)(0 - (uint64_t)v);
 }
 
 static void set(struct flow_step *s, enum flow_def def, uint8_t reg, uint8_t src, int64_t off)
@@ -130,7 +135,8 @@ static void x86_def(const cs_insn *in, struct flow_step *s)
 		set(s, base == FLOW_NONE ? FLOW_DEF_CONST : FLOW_DEF_COPY, to, base, off);
 	} else if ((in->id == X86_INS_ADD || in->id == X86_INS_SUB) && to != FLOW_NONE &&
 		   op[1].type == X86_OP_IMM) {
-		set(s, FLOW_DEF_COPY, to, to, in->id == X86_INS_ADD ? op[1].imm : -op[1].imm);
+		set(s, FLOW_DEF_COPY, to, to,
+		    in->id == X86_INS_ADD ? op[1].imm : negative(op[1].imm));
 	} else if (in->id == X86_INS_XOR && op[0].type == X86_OP_REG && op[0].size >= 4 &&
 		   op[1].type == X86_OP_REG && op[0].reg == op[1].reg) {
 		set(s, FLOW_DEF_CONST, x86_number(op[0].reg), FLOW_NONE, 0);
@@ -174,7 +180,9 @@ static bool arm64_plain_mem(const cs_arm64 *a, const cs_arm64_op *op, uint8_t *b
 
 static int64_t arm64_imm(const cs_arm64_op *op)
 {
-	return op->shift.type == ARM64_SFT_LSL ? op->imm << op->shift.value : op->imm;
+	return op->shift.type == ARM64_SFT_LSL
+		       ? (int64_t)((uint64_t)op->imm << (op->shift.value & 63))
+		       : op->imm;
 }
 
 static void arm64_two(const cs_insn *in, struct flow_step *s)
@@ -233,7 +241,7 @@ static void arm64_def(const cs_insn *in, struct flow_step *s)
 		return;
 	if ((in->id == ARM64_INS_ADD || in->id == ARM64_INS_SUB) && op[2].type == ARM64_OP_IMM) {
 		set(s, FLOW_DEF_COPY, to, from,
-		    in->id == ARM64_INS_ADD ? arm64_imm(&op[2]) : -arm64_imm(&op[2]));
+		    in->id == ARM64_INS_ADD ? arm64_imm(&op[2]) : negative(arm64_imm(&op[2])));
 	} else if (in->id == ARM64_INS_CSEL && arm64_whole(&op[2]) != FLOW_NONE) {
 		set(s, FLOW_DEF_COPY, to, from, 0);
 		s->src2 = arm64_whole(&op[2]);

@@ -16,6 +16,7 @@
 #define PAIRS_MAX   512
 #define PIECE_MAX   (1 << 20)
 #define HOPS_MAX    4
+#define STEPS_ALL   (1 << 18) /* instructions of all callers; beyond, tables are not told */
 
 /* ---- the slot -------------------------------------------------------------------------------- */
 
@@ -23,7 +24,7 @@ struct pair {
 	int64_t to, from; /* offsets in the first argument, in the table */
 };
 
-static bool one_value(const struct flow *f, int i, uint8_t reg, enum flow_kind kind, uint8_t from,
+static bool one_value(struct flow *f, int i, uint8_t reg, enum flow_kind kind, uint8_t from,
 		      int64_t *off)
 {
 	struct flow_value v[2];
@@ -35,7 +36,7 @@ static bool one_value(const struct flow *f, int i, uint8_t reg, enum flow_kind k
 }
 
 /* What the function copies from its table into its first argument. */
-static int read_pairs(const struct flow *f, uint8_t first, uint8_t table, struct pair *pair)
+static int read_pairs(struct flow *f, uint8_t first, uint8_t table, struct pair *pair)
 {
 	int n = 0;
 
@@ -47,7 +48,7 @@ static int read_pairs(const struct flow *f, uint8_t first, uint8_t table, struct
 		    !one_value(f, i, s->store_base, FLOW_ENTRY, first, &base) ||
 		    !one_value(f, i, s->store_src, FLOW_LOAD_ENTRY, table, &from))
 			continue;
-		pair[n++] = (struct pair){base + s->off, from};
+		pair[n++] = (struct pair){flow_plus(base, s->off), from};
 	}
 	return n;
 }
@@ -60,9 +61,9 @@ static int pick_pair(const struct pair *pair, int n, int64_t copied_to, int64_t 
 		int64_t end = 0;
 
 		for (int i = 0; i < n; i++)
-			if (pair[i].to + 8 > end)
-				end = pair[i].to + 8;
-		copied_to += end;
+			if (flow_plus(pair[i].to, 8) > end)
+				end = flow_plus(pair[i].to, 8);
+		copied_to = flow_plus(copied_to, end);
 	}
 	for (int i = 0; i < n; i++) {
 		if (pair[i].to != copied_to || (found && pair[i].from == *slot))
@@ -115,6 +116,13 @@ struct calls {
 	int ngot;
 };
 
+/* The function that was decoded last: often it holds the next call, too. */
+struct caller {
+	struct unwind_piece piece;
+	struct flow *flow;
+	int steps; /* of all that were decoded */
+};
+
 static bool is_in(const uint64_t *list, int n, uint64_t x)
 {
 	for (int i = 0; i < n; i++)
@@ -133,7 +141,7 @@ static int32_t s32_at(const uint8_t *p)
 
 static void add_stub(struct calls *c, uint64_t addr)
 {
-	if (c->nstubs < IMPORTS_MAX * 2)
+	if (c->nstubs < IMPORTS_MAX * 2 && !is_in(c->stub, c->nstubs, addr))
 		c->stub[c->nstubs++] = addr;
 }
 
@@ -240,24 +248,23 @@ static void find_calls(const struct elf_file *ef, struct calls *c)
 
 /* ---- the tables ------------------------------------------------------------------------------ */
 
-/* The function that holds a call, decoded. -1: none, or the call is no instruction of it. */
-static int open_caller(const struct elf_file *ef, uint64_t call, struct flow **out)
+/* The call's step in the function that holds it. -1: none, or the call is no instruction of it. */
+static int open_caller(const struct elf_file *ef, uint64_t call, struct caller *c)
 {
 	struct unwind_piece piece;
 	struct insn_part part;
-	int i;
 
-	*out = NULL;
-	if (unwind_piece(ef, call, &piece) || piece.len > PIECE_MAX ||
-	    elf_code(ef, piece.addr, piece.len, &part))
+	if (unwind_piece(ef, call, &piece) || piece.len > PIECE_MAX)
 		return -1;
-	*out = flow_open(elf_machine(ef), &part);
-	i = *out ? flow_step_at(*out, call) : -1;
-	if (i < 0) {
-		flow_close(*out);
-		*out = NULL;
+	if (!c->flow || c->piece.addr != piece.addr || c->piece.len != piece.len) {
+		flow_close(c->flow);
+		c->flow = NULL;
+		c->piece = piece;
+		if (c->steps < STEPS_ALL && !elf_code(ef, piece.addr, piece.len, &part))
+			c->flow = flow_open(elf_machine(ef), &part);
+		c->steps += c->flow ? flow_steps(c->flow) : 0;
 	}
-	return i;
+	return c->flow ? flow_step_at(c->flow, call) : -1;
 }
 
 bool optable_function(const struct elf_file *ef, uint64_t addr, uint64_t *real)
@@ -302,16 +309,15 @@ static void add_entry(const struct elf_file *ef, uint64_t table, int64_t slot, s
 }
 
 static void add_tables(const struct elf_file *ef, uint64_t call, int argument, int64_t slot,
-		       struct optable *out)
+		       struct caller *c, struct optable *out)
 {
 	struct flow_value v[VALUES_MAX];
-	struct flow *f;
-	int i = open_caller(ef, call, &f), n;
+	int i = open_caller(ef, call, c), n;
 	bool told = true;
 
 	if (i < 0)
 		return; /* the bytes only looked like a call */
-	n = flow_values(f, i, flow_argument(elf_machine(ef), argument), v, VALUES_MAX);
+	n = flow_values(c->flow, i, flow_argument(elf_machine(ef), argument), v, VALUES_MAX);
 	for (int k = 0; k < n; k++) {
 		uint64_t table = (uint64_t)v[k].off;
 
@@ -322,17 +328,17 @@ static void add_tables(const struct elf_file *ef, uint64_t call, int argument, i
 		else
 			told = false;
 	}
-	if (flow_step(f, i)->in.kind != INSN_INDIRECT) { /* else it may be the PLT's own jump */
+	if (flow_step(c->flow, i)->in.kind != INSN_INDIRECT) { /* else it may be the PLT's jump */
 		out->calls++;
 		out->opaque += !told || n == 0;
 	}
-	flow_close(f);
 }
 
 int optable_find(const struct elf_file *ef, const char *function, int argument, int64_t slot,
 		 struct optable *out, char why[OPTABLE_WHY_LEN])
 {
 	struct calls *c = calloc(1, sizeof(*c));
+	struct caller caller = {.flow = NULL};
 
 	memset(out, 0, sizeof(*out));
 	why[0] = 0;
@@ -344,7 +350,8 @@ int optable_find(const struct elf_file *ef, const char *function, int argument, 
 	else if (flow_argument(elf_machine(ef), argument) != FLOW_NONE)
 		find_calls(ef, c);
 	for (int i = 0; i < c->n; i++)
-		add_tables(ef, c->at[i], argument, slot, out);
+		add_tables(ef, c->at[i], argument, slot, &caller, out);
+	flow_close(caller.flow);
 	free(c);
 	if (out->n)
 		return 0;
