@@ -193,6 +193,11 @@ static void print_each(const struct profile *p, const struct profile_probe *prob
 		       e->tally == SP_TALLY_POST ? "a completion will come " : "", words);
 	}
 	printf("\n");
+	if (e->has_refused) {
+		fetch_print(&e->refused, words, sizeof(words));
+		printf("      of a call that failed, what lies before (%s) counts as posted\n",
+		       words);
+	}
 }
 
 /* Whose room, and whether anybody looks. */
