@@ -44,6 +44,7 @@ class Posts:
         with self.watch() as w:
             if self.name == "hidden":
                 self.open()
+                self.opened = sp.run("doctor", "-p", self.app.pid, "--probes", self.probes).stdout
                 sp.wait_for(lambda: sum("probes in place in" in line and "hidden" in line for line in list(w.err)) == 2,
                             10, lambda: f"both functions, each on its own: {w.err}")
             say("a", "announce 301; announce 302")
@@ -108,6 +109,7 @@ class Verbs(unittest.TestCase):
         self.assertRegex(running.doctor, r"ok +probe ibv_post_send: libstandin-rdmav0\.so\+0x[0-9a-f]+ at ops table; ")
         self.assertRegex(running.doctor, r"ok +probe ibv_poll_cq: libstandin-rdmav0\.so\+0x[0-9a-f]+ at ops table, 2 f")
         self.assertNotRegex(late.doctor, r"ok +probe ibv_post_send")
+        self.assertRegex(late.opened, r"-- +probe ibv_post_send: not yet: when ibv_create_qp next returns: ")
         libs = [(e["note"], bool(e["flags"] & EV_GAP)) for e in late.events
                 if (e["role_name"], e["kind"]) == ("target", "lib")]
         self.assertEqual(libs, [(late.provider, True)] * 2, "what was before is said to be unseen")
