@@ -255,13 +255,12 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
 
     def do_churn(self, seconds, alive=40, pause=0):
         """Requests go their way, all of it: bootstrap, waiting, forward pass, inflight, gone. As fast as can be, or
-        with a pause after each step."""
+        with a pause after each step. Told when the first step is done."""
         boot, waiting = self.disagg_prefill_bootstrap_queue, self.waiting_queue
         inflight, status = self.disagg_prefill_inflight_queue, boot.kv_manager.request_status
         end, forward, cleared = time.monotonic() + seconds, [], {}
-        start = self.requests
-        print(json.dumps({"churning": True}), flush=True)
-        while time.monotonic() < end:
+        start, told = self.requests, False
+        while not told or time.monotonic() < end:
             while len(status) < alive:
                 boot.queue.append(self.new_request(KVPoll.Bootstrapping))
             ready = boot.queue[:5]
@@ -279,6 +278,9 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
                     cleared[str(r.bootstrap_room)] = time.monotonic_ns()
                 self.clear(r)
             self.disagg_prefill_inflight_queue = inflight = [r for r in inflight if r not in done]
+            if not told:
+                print(json.dumps({"churning": True}), flush=True)
+                told = True
             if pause:
                 time.sleep(pause)
         inflight.extend(forward)
