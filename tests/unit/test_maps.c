@@ -131,6 +131,51 @@ static void test_open(void **state)
 	rmdir(dir);
 }
 
+static int new_page_file(const char *path, char first)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0755);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	assert_int_equal(pwrite(fd, &first, 1, 0), 1);
+	return fd;
+}
+
+/* The process has mapped another file at the same place since its maps were read. */
+static void test_open_remapped(void **state)
+{
+	char dir[] = "/tmp/sp-maps-XXXXXX", path[64], other[64], why[160] = "", byte = 0;
+	struct map_files m;
+	void *page;
+	int fd, fd2;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/libmine.so", dir);
+	snprintf(other, sizeof(other), "%s/other", dir);
+	fd = new_page_file(path, 'm');
+	fd2 = new_page_file(other, 'o');
+	page = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	assert_true(page != MAP_FAILED);
+	assert_int_equal(maps_read(getpid(), &m), 0);
+	assert_true(mmap(page, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd2, 0) ==
+		    page);
+	close(fd);
+	close(fd2);
+	fd = maps_open(getpid(), find(&m, "libmine.so"), why, sizeof(why));
+	assert_true(fd >= 0); /* by its path */
+	assert_int_equal(pread(fd, &byte, 1, 0), 1);
+	assert_int_equal(byte, 'm');
+	close(fd);
+	unlink(path);
+	fd = maps_open(getpid(), find(&m, "libmine.so"), why, sizeof(why));
+	assert_true(fd < 0);
+	assert_true(why[0]);
+	maps_free(&m);
+	munmap(page, 4096);
+	unlink(other);
+	rmdir(dir);
+}
+
 static void test_read_gone(void **state)
 {
 	struct map_files m;
@@ -141,9 +186,8 @@ static void test_read_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_parse_bad),
-		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_parse),     cmocka_unit_test(test_parse_bad),
+		cmocka_unit_test(test_open),      cmocka_unit_test(test_open_remapped),
 		cmocka_unit_test(test_read_gone),
 	};
 

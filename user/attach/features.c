@@ -6,12 +6,14 @@
 #include <linux/bpf.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "attach/features.h"
+#include "attach/maps.h"
 #include "attach/uprobe.h"
 #include "util/cleanup.h"
 
@@ -136,27 +138,18 @@ static void *call_probed(void *arg)
 	return NULL;
 }
 
-/* The file that holds probed_function, and where in it. */
-static int find_self(int *fd, uint64_t *offset)
+/* The file that holds probed_function, and where in it: a descriptor, or -errno. */
+static int find_self(uint64_t *offset)
 {
-	uint64_t start, end, off, addr = (uint64_t)(uintptr_t)probed_function;
-	__fclose FILE *maps = fopen("/proc/self/maps", "re");
-	char line[512], path[64];
+	struct map_file f;
+	char why[160];
+	int fd = maps_at(getpid(), (uint64_t)(uintptr_t)probed_function, &f, offset);
 
-	if (!maps)
-		return -errno;
-	while (fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &off) != 3 || addr < start ||
-		    addr >= end)
-			continue;
-		snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", start, end);
-		*fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (*fd < 0)
-			*fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-		*offset = addr - start + off;
-		return *fd < 0 ? -errno : 0;
-	}
-	return -ENOENT;
+	if (fd)
+		return fd;
+	fd = maps_open(getpid(), &f, why, sizeof(why));
+	free(f.path);
+	return fd;
 }
 
 /* 0: it fired from another thread; -ENOMSG: it did not; else why it could not be attached. */
@@ -178,9 +171,9 @@ static int try_uprobe(enum attach_backend backend)
 	prog = load_counter(map, BPF_ADD, multi ? SP_BPF_TRACE_UPROBE_MULTI : 0);
 	if (prog < 0)
 		return prog;
-	err = find_self(&fd, &site.offset);
-	if (err)
-		return err;
+	fd = find_self(&site.offset);
+	if (fd < 0)
+		return fd;
 	err = multi ? uprobe_multi_link(prog, fd, getpid(), entry, &site, 1, &links)
 		    : uprobe_perf_link(prog, fd, getpid(), entry, &site, 1, &links);
 	if (err)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "attach/maps.h"
 #include "util/cleanup.h"
@@ -212,6 +213,24 @@ static bool same_file(int fd, const struct map_file *f)
 	return hides_device(fd);
 }
 
+/* Opened by its place in the process, where another file may be mapped by now. A file system may
+ * show stat() another number than the maps: then the maps are asked again. */
+static bool still_there(int fd, pid_t pid, const struct map_file *f)
+{
+	struct map_file now;
+	struct stat st;
+	uint64_t offset;
+	bool same;
+
+	if (!fstat(fd, &st) && st.st_ino == f->ino)
+		return true;
+	if (maps_at(pid, f->start, &now, &offset))
+		return false;
+	same = now.ino == f->ino && now.dev_major == f->dev_major && now.dev_minor == f->dev_minor;
+	free(now.path);
+	return same;
+}
+
 int maps_open(pid_t pid, const struct map_file *f, char *why, size_t why_len)
 {
 	__free char *path = NULL;
@@ -221,9 +240,11 @@ int maps_open(pid_t pid, const struct map_file *f, char *why, size_t why_len)
 	snprintf(range, sizeof(range), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, f->start,
 		 f->end);
 	fd = open(range, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
+	if (fd >= 0 && still_there(fd, pid, f))
 		return fd;
-	err = -errno;
+	err = fd < 0 ? -errno : -ESTALE; /* another file is mapped there by now */
+	if (fd >= 0)
+		close(fd);
 	if (f->deleted) {
 		snprintf(why, why_len,
 			 "the file is deleted, and its mapping cannot be opened: %s%s",
@@ -233,6 +254,7 @@ int maps_open(pid_t pid, const struct map_file *f, char *why, size_t why_len)
 	}
 	if (asprintf(&path, "/proc/%d/root%s", pid, f->path) < 0) {
 		path = NULL;
+		snprintf(why, why_len, "out of memory");
 		return -ENOMEM;
 	}
 	fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -65,7 +65,7 @@ static void say_failures(const struct attach *a, const struct watched *w,
 		const struct plan_probe *p = &lib->plan->probe[i];
 		const struct profile_probe *pp = &a->profile->probes[p->index];
 
-		if (p->off || (p->ok && !lib->err[i]) || (!p->ok && pointer_found(w, p->index)))
+		if (p->off || p->hidden || (p->ok && !lib->err[i]) || (!p->ok && pointer_found(w, p->index)))
 			continue;
 		if (p->ok)
 			uprobe_reason(lib->err[i], a->bpf.progs.backend, why, sizeof(why));
@@ -76,7 +76,6 @@ static void say_failures(const struct attach *a, const struct watched *w,
 	}
 }
 
-/* Link one library's probes. Their number, or -ENOMEM. */
 /* Probes of its own that lead to functions behind pointers: not the profile's. */
 static int finders(const struct attach *a, const struct watched_lib *lib)
 {
@@ -88,6 +87,7 @@ static int finders(const struct attach *a, const struct watched_lib *lib)
 	return n;
 }
 
+/* Link one library's probes. Their number, or -ENOMEM. */
 static int add_lib(struct attach *a, struct watched *w, struct plan *plan)
 {
 	struct watched_lib *grown = realloc(w->lib, sizeof(*grown) * (size_t)(w->nlib + 1)), *lib;

@@ -22,10 +22,15 @@ int links_add(struct links *l, int fd)
 	return 0;
 }
 
+void links_cut(struct links *l, int n)
+{
+	while (l->n > n)
+		close(l->fd[--l->n]);
+}
+
 void links_close(struct links *l)
 {
-	for (int i = 0; i < l->n; i++)
-		close(l->fd[i]);
+	links_cut(l, 0);
 	free(l->fd);
 	memset(l, 0, sizeof(*l));
 }
@@ -96,12 +101,24 @@ bool uprobe_is(const struct plan_site *s, struct uprobe_kind kind)
 	return s->at_return == kind.at_return && s->each == kind.each;
 }
 
+static bool any_of(struct uprobe_kind kind, const struct plan_site *site, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (uprobe_is(&site[i], kind))
+			return true;
+	return false;
+}
+
 static int link_kind(const struct uprobe_progs *progs, int file_fd, pid_t pid,
 		     struct uprobe_kind kind, const struct plan_site *site, int n,
 		     struct links *out)
 {
 	int prog = kind.each ? progs->each : progs->hit;
 
+	if (!any_of(kind, site, n))
+		return 0;
+	if (prog < 0)
+		return -ENOEXEC; /* the kernel refuses the program */
 	if (progs->backend == BACKEND_PERF)
 		return uprobe_perf_link(prog, file_fd, pid, kind, site, n, out);
 	return uprobe_multi_link(prog, file_fd, pid, kind, site, n, out);
@@ -113,19 +130,12 @@ static int link_kinds(const struct uprobe_progs *progs, int file_fd, pid_t pid,
 	/* Entries first: a return whose entry was not saved counts as an oddity. */
 	static const struct uprobe_kind kinds[] = {
 		{false, false}, {false, true}, {true, false}, {true, true}};
-	struct links made = {0};
-	int err = 0;
+	int err = 0, had = out->n;
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds) && !err; i++)
-		err = link_kind(progs, file_fd, pid, kinds[i], site, n, &made);
-	if (err) {
-		links_close(&made);
-		return err;
-	}
-	for (int i = 0; i < made.n; i++)
-		if (links_add(out, made.fd[i]))
-			err = -ENOMEM;
-	free(made.fd);
+		err = link_kind(progs, file_fd, pid, kinds[i], site, n, out);
+	if (err)
+		links_cut(out, had);
 	return err;
 }
 
@@ -208,6 +218,10 @@ void uprobe_reason(int err, enum attach_backend backend, char *buf, size_t len)
 		break;
 	case EIO:
 		snprintf(buf, len, "the file system that holds it allows no probes");
+		break;
+	case ENOEXEC:
+		snprintf(buf, len,
+			 "the kernel refuses the program for it: run with -v for its reason");
 		break;
 	case EMFILE:
 	case ENFILE:

@@ -20,7 +20,7 @@ struct links {
 
 struct uprobe_progs {
 	int hit;  /* the program's descriptor */
-	int each; /* of the one for plan_site.each */
+	int each; /* of the one for plan_site.each; negative: there is none */
 	enum attach_backend backend;
 };
 
@@ -29,7 +29,8 @@ struct uprobe_kind {
 	bool at_return, each;
 };
 /* One kind at those of n places that are of it. One descriptor a call (multi) or two a place
- * (perf), appended. 0 or -errno, then nothing is appended. */
+ * (perf), appended. 0 or -errno, then nothing is appended. file_fd stays the caller's: the kernel
+ * keeps the file. */
 int uprobe_multi_link(int prog_fd, int file_fd, pid_t pid, struct uprobe_kind kind,
 		      const struct plan_site *site, int n, struct links *out);
 int uprobe_perf_link(int prog_fd, int file_fd, pid_t pid, struct uprobe_kind kind,
@@ -47,6 +48,7 @@ int uprobe_attach(const struct uprobe_progs *progs, const struct plan *plan, pid
 void uprobe_reason(int err, enum attach_backend backend, char *buf, size_t len);
 
 int links_add(struct links *l, int fd); /* takes fd over, closes it on -ENOMEM */
+void links_cut(struct links *l, int n); /* close all but the first n */
 void links_close(struct links *l);
 /* The same from many threads: each close waits for grace periods of the kernel (40 ms and more), so
  * let them wait together. */

@@ -63,7 +63,7 @@ int uprobe_perf_link(int prog_fd, int file_fd, pid_t pid, struct uprobe_kind kin
 	for (int i = 0; i < n && !err; i++)
 		if (uprobe_is(&site[i], kind))
 			err = link_one(prog_fd, path, pid, &site[i], type, out);
-	while (err && out->n > first)
-		close(out->fd[--out->n]);
+	if (err)
+		links_cut(out, first);
 	return err;
 }
