@@ -118,22 +118,19 @@ int attach_open(const struct profile *p, const struct attach_opts *o, attach_not
 		void *ctx, struct attach **out, struct sp_err *err)
 {
 	struct attach *a = calloc(1, sizeof(*a));
-	int rc;
+	int rc = -ENOMEM;
 
 	*out = NULL;
 	if (a)
 		a->over = inside_over_new();
-	if (!a || !a->over) {
-		free(a);
-		return sp_err_set(err, SP_EXIT_FAIL, -ENOMEM, "out of memory");
-	}
-	rc = pointers_open(p, &a->pointers);
+	if (a && a->over)
+		rc = pointers_open(p, &a->pointers);
 	if (rc) {
-		free(a->over);
-		free(a);
+		attach_close(a);
+		if (rc == -ENOMEM)
+			return sp_err_set(err, SP_EXIT_FAIL, rc, "out of memory");
 		return sp_err_set(err, SP_EXIT_NOATTACH, rc,
-				  rc == -E2BIG ? "more probes than %d: switch some off (--disable)"
-					       : "out of memory",
+				  "more probes than %d: switch some off (--disable)",
 				  SP_MAX_PROBES);
 	}
 	a->profile = &a->pointers.profile;
@@ -144,9 +141,7 @@ int attach_open(const struct profile *p, const struct attach_opts *o, attach_not
 	a->opts.no_probes |= !wants_uprobes(p, o) && !wants_sockets(p, o);
 	rc = a->opts.no_probes ? 0 : load(a, err);
 	if (rc) {
-		pointers_close(&a->pointers);
-		free(a->over);
-		free(a);
+		attach_close(a);
 		return rc;
 	}
 	*out = a;

@@ -366,41 +366,58 @@ int bpfload_tallies_fd(const struct bpfload *b)
 	return b->skel ? bpf_map__fd(b->skel->maps.sp_tallies) : -1;
 }
 
-void bpfload_forget_process(const struct bpfload *b, uint32_t pid, bool ended)
+void bpfload_delete_if(int map_fd, bool (*is)(const void *key, const void *ctx), const void *ctx)
 {
-	int fd = b->skel ? bpf_map__fd(b->skel->maps.sp_polls) : -1;
-	struct sp_poll_key key, next;
-	bool more = fd >= 0 && !bpf_map_get_next_key(fd, NULL, &next);
+	uint64_t key[BPFLOAD_KEY_WORDS], next[BPFLOAD_KEY_WORDS];
+	bool more = !bpf_map_get_next_key(map_fd, NULL, next);
 
 	while (more) {
-		key = next;
+		memcpy(key, next, sizeof(key));
 		/* The next key is asked for first: after a deletion the walk would start anew. */
-		more = !bpf_map_get_next_key(fd, &key, &next);
-		if (key.pid == pid)
-			bpf_map_delete_elem(fd, &key);
+		more = !bpf_map_get_next_key(map_fd, key, next);
+		if (is(key, ctx))
+			bpf_map_delete_elem(map_fd, key);
 	}
-	if (b->skel)
-		calls_forget(b->skel, pid, ended);
 }
 
-static bool among(uint32_t tid, const uint32_t *list, int n)
+_Static_assert(sizeof(struct sp_poll_key) <= 8 * BPFLOAD_KEY_WORDS &&
+		       sizeof(struct sp_seq_key) <= 8 * BPFLOAD_KEY_WORDS &&
+		       sizeof(struct sp_saved_key) <= 8 * BPFLOAD_KEY_WORDS &&
+		       sizeof(struct sp_tally_key) <= 8 * BPFLOAD_KEY_WORDS,
+	       "room for the longest key");
+
+static bool poll_of(const void *key, const void *pid)
 {
-	for (int i = 0; i < n; i++)
-		if (list[i] == tid)
+	return ((const struct sp_poll_key *)key)->pid == *(const uint32_t *)pid;
+}
+
+void bpfload_forget_process(const struct bpfload *b, uint32_t pid, bool ended)
+{
+	if (!b->skel)
+		return;
+	bpfload_delete_if(bpf_map__fd(b->skel->maps.sp_polls), poll_of, &pid);
+	calls_forget(b->skel, pid, ended);
+}
+
+struct tids {
+	const uint32_t *tid;
+	int n;
+};
+
+static bool frames_of(const void *key, const void *ctx)
+{
+	const struct tids *t = ctx;
+
+	for (int i = 0; i < t->n; i++)
+		if (t->tid[i] == ((const struct sp_seq_key *)key)->tid)
 			return true;
 	return false;
 }
 
 void bpfload_forget_threads(const struct bpfload *b, const uint32_t *tid, int n)
 {
-	int fd = b->skel ? bpf_map__fd(b->skel->maps.sp_frames) : -1;
-	struct sp_seq_key key, next;
-	bool more = fd >= 0 && !bpf_map_get_next_key(fd, NULL, &next);
+	struct tids t = {tid, n};
 
-	while (more) {
-		key = next;
-		more = !bpf_map_get_next_key(fd, &key, &next);
-		if (among(key.tid, tid, n))
-			bpf_map_delete_elem(fd, &key);
-	}
+	if (b->skel)
+		bpfload_delete_if(bpf_map__fd(b->skel->maps.sp_frames), frames_of, &t);
 }

@@ -49,6 +49,10 @@ int bpfload_tallies_fd(const struct bpfload *b);
 /* The programs for a plan's sites; waits for what is still being loaded. */
 const struct uprobe_progs *bpfload_progs(struct bpfload *b, const struct plan *plan);
 
+/* Delete of a hash map whose keys are at most so long what fits. For the files of bpfload alone. */
+#define BPFLOAD_KEY_WORDS 2
+void bpfload_delete_if(int map_fd, bool (*is)(const void *key, const void *ctx), const void *ctx);
+
 /* Forget what is kept for a process that has ended, or (ended false) has another program; or for
  * threads (their place in messages). */
 void bpfload_forget_process(const struct bpfload *b, uint32_t pid, bool ended);

@@ -3,8 +3,8 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 
+#include "attach/bpfload.h"
 #include "attach/bpfload_calls.h"
-#include "attach/uprobe.h"
 #include "silentpin.skel.h"
 
 uint8_t calls_fetch_of(const struct sp_probe *p, uint8_t arg)
@@ -66,42 +66,27 @@ int calls_fill(const struct silentpin_bpf *skel, const struct profile *p)
 	return 0;
 }
 
-static bool saved_is(const void *key, uint32_t pid)
+static bool saved_of(const void *key, const void *pid)
 {
-	return ((const struct sp_saved_key *)key)->pid_tgid >> 32 == pid;
+	return ((const struct sp_saved_key *)key)->pid_tgid >> 32 == *(const uint32_t *)pid;
 }
 
-static bool scopes_is(const void *key, uint32_t pid)
+static bool scopes_of(const void *key, const void *pid)
 {
-	return *(const uint64_t *)key >> 32 == pid;
+	return *(const uint64_t *)key >> 32 == *(const uint32_t *)pid;
 }
 
-static bool tally_is(const void *key, uint32_t pid)
+static bool tally_of(const void *key, const void *pid)
 {
-	return ((const struct sp_tally_key *)key)->pid == pid;
-}
-
-static void forget(int fd, bool (*is)(const void *key, uint32_t pid), uint32_t pid)
-{
-	uint64_t key[2], next[2]; /* the longest of the keys */
-	bool more = fd >= 0 && !bpf_map_get_next_key(fd, NULL, next);
-
-	while (more) {
-		key[0] = next[0];
-		key[1] = next[1];
-		/* The next key is asked for first: after a deletion the walk would start anew. */
-		more = !bpf_map_get_next_key(fd, key, next);
-		if (is(key, pid))
-			bpf_map_delete_elem(fd, key);
-	}
+	return ((const struct sp_tally_key *)key)->pid == *(const uint32_t *)pid;
 }
 
 void calls_forget(const struct silentpin_bpf *skel, uint32_t pid, bool ended)
 {
-	forget(bpf_map__fd(skel->maps.sp_tallies), tally_is, pid);
+	bpfload_delete_if(bpf_map__fd(skel->maps.sp_tallies), tally_of, &pid);
 	/* A new program may have entered calls already. */
 	if (!ended)
 		return;
-	forget(bpf_map__fd(skel->maps.sp_saved), saved_is, pid);
-	forget(bpf_map__fd(skel->maps.sp_scopes), scopes_is, pid);
+	bpfload_delete_if(bpf_map__fd(skel->maps.sp_saved), saved_of, &pid);
+	bpfload_delete_if(bpf_map__fd(skel->maps.sp_scopes), scopes_of, &pid);
 }
