@@ -279,7 +279,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct sp_err err = {0};
 	struct collect *c;
 
-	CHECK(!collect_open(profile(), -1, false, &ops, &in, &c, &err));
+	CHECK(!collect_open(profile(), false, &ops, &in, &c, &err));
 	while (in.n) {
 		uint8_t op = take(&in) % 8;
 

@@ -18,7 +18,7 @@
 #define SEC  1000000000ull
 #define MS   1000000ull
 #define PID  10
-#define MAXE 4096
+#define MAXE 16384
 
 enum {
 	P_CREATE, /* post, created: op, room */
@@ -122,7 +122,7 @@ static int rig_setup(void **state)
 	}
 	r->p = &r->pf->profiles[0];
 	*state = r;
-	return collect_open(r->p, -1, true, &ops, r, &r->c, &err);
+	return collect_open(r->p, true, &ops, r, &r->c, &err);
 }
 
 static int rig_teardown(void **state)

@@ -155,8 +155,7 @@ static void test_gone_without_a_word(void **state)
 	assert_room(r, P_COPY, 0, "");
 }
 
-/* ---- work that is open -------------------------------------------------------------------------
- */
+/* ---- work that is open ------------------------------------------------------------------- */
 
 static void look_at(struct rig *r, uint64_t now, struct sp_tally n)
 {
@@ -336,6 +335,37 @@ static void test_key_is_released(void **state)
 	assert_int_equal(last_tally(r)->code, 1);
 }
 
+/* As many keys as the kernel side counts, the map's limit: what is known of one is not given up for
+ * another, and that each is complete is told. */
+static void test_many_keys(void **state)
+{
+	static struct attach_tally row[SP_MAX_TALLIES];
+	struct rig *r = *state;
+	int open = 0, over = 0;
+
+	for (int i = 0; i < SP_MAX_TALLIES; i++)
+		row[i] = (struct attach_tally){
+			.pid = PID,
+			.key = (uint64_t)i,
+			.n = {.posted = 1, .asked = 1, .post_ns = SEC},
+		};
+	for (uint64_t now = 3 * SEC; now < 5 * SEC; now += SEC) {
+		collect_tallies(r->c, row, SP_MAX_TALLIES, now);
+		release(r, now);
+	}
+	for (int i = 0; i < r->n; i++)
+		open += r->ev[i].code == 1;
+	assert_int_equal(open, SP_MAX_TALLIES); /* once each */
+	r->n = 0;
+	for (int i = 0; i < SP_MAX_TALLIES; i++)
+		row[i].n.completed = 1;
+	collect_tallies(r->c, row, SP_MAX_TALLIES, 5 * SEC);
+	release(r, 5 * SEC);
+	for (int i = 0; i < r->n; i++)
+		over += r->ev[i].code == 0;
+	assert_int_equal(over, SP_MAX_TALLIES);
+}
+
 int main(void)
 {
 #define RIG(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
@@ -355,6 +385,7 @@ int main(void)
 		RIG(test_room_of_a_tally),
 		RIG(test_room_of_what_was_refused),
 		RIG(test_key_is_released),
+		RIG(test_many_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

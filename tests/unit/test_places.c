@@ -95,7 +95,7 @@ static int setup(void **state)
 	r->p = &r->pf->profiles[0];
 	r->ns = 1000;
 	*state = r;
-	return collect_open(r->p, -1, false, &ops, r, &r->c, &err);
+	return collect_open(r->p, false, &ops, r, &r->c, &err);
 }
 
 static int teardown(void **state)

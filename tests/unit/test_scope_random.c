@@ -123,7 +123,7 @@ static void test_random(void **state)
 		unsigned int from = seed;
 
 		collect_close(r->c);
-		assert_int_equal(collect_open(r->p, -1, true, &ops, r, &r->c, &err), 0);
+		assert_int_equal(collect_open(r->p, true, &ops, r, &r->c, &err), 0);
 		memset(stacks, 0, sizeof(stacks));
 		memset(r->counters, 0, sizeof(r->counters));
 		r->seq = r->counted = given = 0;

@@ -110,7 +110,7 @@ static int setup(void **state)
 		return -1;
 	}
 	*state = r;
-	return collect_open(&r->pf->profiles[0], -1, false, &ops, r, &r->c, &err);
+	return collect_open(&r->pf->profiles[0], false, &ops, r, &r->c, &err);
 }
 
 static int teardown(void **state)
@@ -349,8 +349,7 @@ static void test_counters_are_told(void **state)
 	struct collect *c;
 	struct sp_err err;
 
-	assert_int_equal(collect_open(&r->pf->profiles[0], -1, false, &counted, &last, &c, &err),
-			 0);
+	assert_int_equal(collect_open(&r->pf->profiles[0], false, &counted, &last, &c, &err), 0);
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		memset(&last, 0, sizeof(last));
 		now[row[i].counter] += i + 1;

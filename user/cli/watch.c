@@ -242,8 +242,8 @@ static int start(struct watch *w, const char *options, struct sp_err *err)
 	if (!rc)
 		rc = watch_sources(w, err);
 	if (!rc)
-		rc = collect_open(w->profile, attach_ring_fd(w->attach), attach_has_seq(w->attach),
-				  &cops, w, &w->collect, err);
+		rc = collect_open(w->profile, attach_has_seq(w->attach), &cops, w, &w->collect,
+				  err);
 	if (rc)
 		return rc;
 	w->env = (struct alert_env){.profile = w->profile->name,
@@ -256,6 +256,8 @@ static int start(struct watch *w, const char *options, struct sp_err *err)
 		return sp_err_set(err, SP_EXIT_FAIL, -ENOMEM, "out of memory");
 	/* a target that cannot be attached must leave no empty session in the recording */
 	rc = watch_go(w, err);
+	if (!rc)
+		rc = collect_listen(w->collect, attach_ring_fd(w->attach), err);
 	if (!rc)
 		rc = open_store(w, options, err);
 	if (rc)

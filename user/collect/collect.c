@@ -207,8 +207,22 @@ static int on_record(void *ctx, void *data, size_t len)
 	return collect_record(ctx, data, len);
 }
 
-int collect_open(const struct profile *p, int ring_fd, bool has_seq, const struct collect_ops *ops,
-		 void *ctx, struct collect **out, struct sp_err *err)
+int collect_listen(struct collect *c, int ring_fd, struct sp_err *err)
+{
+	int rc;
+
+	if (ring_fd < 0)
+		return 0;
+	c->ring = ring_buffer__new(ring_fd, on_record, c, NULL);
+	if (c->ring)
+		return 0;
+	rc = -errno;
+	return sp_err_set(err, SP_EXIT_FAIL, rc, "ring buffer: cannot be mapped: %s",
+			  strerror(-rc));
+}
+
+int collect_open(const struct profile *p, bool has_seq, const struct collect_ops *ops, void *ctx,
+		 struct collect **out, struct sp_err *err)
 {
 	struct collect *c = calloc(1, sizeof(*c));
 	bool no_memory = false;
@@ -231,13 +245,10 @@ int collect_open(const struct profile *p, int ring_fd, bool has_seq, const struc
 		c->sockets = sockets_new(p, ops, ctx, on_socket_event, c);
 		no_memory = !c->sockets;
 	}
-	if (ring_fd >= 0)
-		c->ring = ring_buffer__new(ring_fd, on_record, c, NULL);
 	no_memory |= !c->places || !c->calls || !c->tallies || !c->scope || !c->inside;
-	if (!c->decoder || !c->reorder || no_memory || (ring_fd >= 0 && !c->ring)) {
+	if (!c->decoder || !c->reorder || no_memory) {
 		collect_close(c);
-		return sp_err_set(err, SP_EXIT_FAIL, -ENOMEM, "ring buffer: cannot be mapped: %s",
-				  strerror(errno));
+		return sp_err_set(err, SP_EXIT_FAIL, -ENOMEM, "out of memory");
 	}
 	*out = c;
 	return 0;
@@ -334,6 +345,7 @@ void collect_counters(struct collect *c, const uint64_t now[SP_C_MAX], uint64_t 
 	if (lost)
 		forget(c, since_ns > FORGET_NS ? since_ns - FORGET_NS : 0, 0);
 }
+
 void collect_inside(struct collect *c, const struct attach_inside *in, int n, uint64_t now_ns)
 {
 	inside_look(c->inside, in, n, now_ns);

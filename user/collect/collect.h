@@ -31,9 +31,12 @@ struct collect_ops {
 };
 
 struct collect;
-int collect_open(const struct profile *p, int ring_fd, bool has_seq, const struct collect_ops *ops,
-		 void *ctx, struct collect **out, struct sp_err *err);
+int collect_open(const struct profile *p, bool has_seq, const struct collect_ops *ops, void *ctx,
+		 struct collect **out, struct sp_err *err);
 void collect_close(struct collect *c);
+/* Take the records of this ring buffer (-1: there is none), which may have been coming for a while.
+ * The mapping of its pages takes 2 ms: the probes are put in place before. 0, or -errno + err. */
+int collect_listen(struct collect *c, int ring_fd, struct sp_err *err);
 /* Wait at most timeout_ms for records and decode all there are. Number of records, or -errno. */
 int collect_poll(struct collect *c, int timeout_ms);
 /* One record, as the ring buffer hands it in. 0, or -ENOMEM: an event is lost. */

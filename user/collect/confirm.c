@@ -11,9 +11,9 @@
 #include "collect/confirm.h"
 #include "collect/shown.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 #define MAX_ITEMS 8192 /* in each state */
-#define NS        1000000000ull
 
 enum is {
 	IS_WAITING = 0, /* the socket has shown it; the probe is to confirm it */
@@ -26,10 +26,10 @@ enum is {
 /* How long an item stays in its state. A server that looks at its socket again only after ten
  * minutes has long been told of. */
 static const uint64_t stays_ns[IS_MAX] = {
-	[IS_WAITING] = NS,
-	[IS_UNREAD] = 600 * NS,
-	[IS_TOLD] = 600 * NS,
-	[IS_NATIVE] = 60 * NS,
+	[IS_WAITING] = NS_PER_SEC,
+	[IS_UNREAD] = 600 * NS_PER_SEC,
+	[IS_TOLD] = 600 * NS_PER_SEC,
+	[IS_NATIVE] = 60 * NS_PER_SEC,
 };
 
 struct key {

@@ -290,17 +290,12 @@ static void look_at(struct tallies *t, const struct attach_tally *row, uint64_t 
 void tallies_look(struct tallies *t, const struct attach_tally *row, int n, uint64_t now_ns)
 {
 	static const struct sp_tally none;
-	struct tally *next;
 
 	t->look++;
 	for (int i = 0; i < n; i++)
 		look_at(t, &row[i], now_ns);
 	/* what the kernel side counts no more */
-	for (struct tally *k = t->table; k; k = next) {
-		next = k->hh.next;
-		if (k->look == t->look)
-			continue;
-		if (k->told)
+	for (struct tally *k = t->table; k; k = k->hh.next)
+		if (k->look != t->look && k->told)
 			tell(t, k, &none, 0, false, now_ns);
-	}
 }

@@ -19,7 +19,7 @@
 #include "collect/calls.h"
 
 #define TALLIES_NS    1000000000ull
-#define TALLIES_MAX   4096 /* keys of which the last posts are known */
+#define TALLIES_MAX   SP_MAX_TALLIES /* keys of which the last posts are known: all of them */
 #define TALLIES_LOOKS 3
 
 struct tallies;
