@@ -29,6 +29,35 @@ static void test_rank_absent(void **state)
 	rig_free(r);
 }
 
+/* One peer, by its address and its agent's name; the list ends with a whole one. */
+static void test_names_of_peers(void **state)
+{
+	struct rig *r = rig_new();
+	const struct said *s;
+	struct sp_event ev;
+
+	(void)state;
+	announce(r, 0, "7001", "10.0.0.7:15001", 5);
+	announce(r, 0, "7001", "the-second-with-a-name-of-its-own", 5);
+	announce(r, 0, "7001", "the-third-with-a-name-of-its-own", 5);
+	to(r, 400);
+	s = expect_stuck(r, "7001", 330, CAUSE_QUORUM_INCOMPLETE, CONF_LIKELY, 0);
+	assert_true(has_evidence(s,
+				 "3 of 5 peers announced: 10.0.0.7:40049 (agent 10.0.0.7:15001), "
+				 "10.0.0.7:40116 (agent the-second-with-a-name-of-its-own), ..."));
+	rig_free(r);
+	r = rig_new();
+	ev = event(r, 0, ROLE_ANNOUNCE, BOOT, "7001");
+	snprintf(ev.peer, sizeof(ev.peer), "10.0.0.7:15001");
+	ev.need = 2;
+	feed(r, &ev);
+	to(r, 400);
+	s = expect_stuck(r, "7001", 330, CAUSE_QUORUM_INCOMPLETE, CONF_LIKELY, 0);
+	assert_true(has_evidence(s, "1 of 2 peers announced: 10.0.0.7:15001"));
+	assert_false(has_evidence(s, "(agent"));
+	rig_free(r);
+}
+
 /* The missing rank comes late: it goes on, and the alert is withdrawn. */
 static void test_rank_late(void **state)
 {
@@ -369,6 +398,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rank_absent),
+		cmocka_unit_test(test_names_of_peers),
 		cmocka_unit_test(test_rank_late),
 		cmocka_unit_test(test_abort_before_open),
 		cmocka_unit_test(test_abort_before_open_harmless),

@@ -329,17 +329,20 @@ static void say_decisive(struct scene *s)
 static void say_peers(struct scene *s)
 {
 	const struct life *l = s->l;
-	char names[120];
+	char names[150] = "", one[96];
 	size_t n = 0;
+	uint32_t i;
 
 	if (!l->npeers)
 		return;
-	names[0] = '\0';
-	for (uint32_t i = 0; i < l->npeers && i < 4 && n < sizeof(names); i++)
-		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%.40s", i ? ", " : "",
-				      l->peers[i].agent->key.id);
+	for (i = 0; i < l->npeers && i < 4; i++) {
+		agent_words(l->peers[i].agent, one, sizeof(one));
+		if (n + strlen(one) + 2 >= sizeof(names)) /* whole names only */
+			break;
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "", one);
+	}
 	say(s, false, "%u of %d peers announced: %s%s", l->npeers, l->quorum > 0 ? l->quorum : 1,
-	    names, l->npeers > 4 ? ", ..." : "");
+	    names, i < l->npeers ? ", ..." : "");
 	if (l->ndata < l->npeers)
 		say(s, l->ndata == 0, "%u of them take no data", l->npeers - l->ndata);
 }

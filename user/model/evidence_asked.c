@@ -52,6 +52,7 @@ static void say_peers(struct scene *s)
 	const struct rare *r = l->rare;
 	const struct proc *p = l->proc;
 	uint64_t gone = life_gone_ns(l);
+	char name[96];
 
 	if (r && r->unread_ns)
 		say(s, false,
@@ -65,8 +66,8 @@ static void say_peers(struct scene *s)
 	for (uint32_t i = 0; i < l->npeers; i++) {
 		if (!l->peers[i].agent->dim)
 			continue;
-		say(s, true, "the stream of its peer %.40s was not readable to the end",
-		    l->peers[i].agent->key.id);
+		agent_words(l->peers[i].agent, name, sizeof(name));
+		say(s, true, "the stream of its peer %s was not readable to the end", name);
 		return;
 	}
 	if (l->stage == STAGE_BOOTSTRAP && proc_deaf(s->m, p) && proc_dim(p, l->opened_ns))

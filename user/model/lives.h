@@ -388,6 +388,7 @@ void life_forget(struct model *m, struct life *l);
 
 /* peer.c */
 struct agent *agent_get(struct model *m, uint32_t pid, const struct sp_event *ev);
+void agent_words(const struct agent *a, char *buf, size_t len); /* address first */
 void agent_ref(struct model *m, struct agent *a);
 void agent_unref(struct model *m, struct agent *a);
 void agent_drop_pid(struct model *m, uint32_t pid);

@@ -83,6 +83,16 @@ struct agent *agent_get(struct model *m, uint32_t pid, const struct sp_event *ev
 	return a;
 }
 
+/* Its address as everywhere else, and the name that the transport has for it, which may well be
+ * another address. */
+void agent_words(const struct agent *a, char *buf, size_t len)
+{
+	if (a->peer[0] && strcmp(a->peer, a->key.id) != 0)
+		snprintf(buf, len, "%.40s (agent %.40s)", a->peer, a->key.id);
+	else
+		snprintf(buf, len, "%.40s", a->key.id);
+}
+
 void agent_ref(struct model *m, struct agent *a)
 {
 	idle_remove(m, a);
