@@ -14,7 +14,7 @@
 
 #define SP_HTTP_KEYS     4     /* room, host, rid and one more */
 #define SP_HTTP_KEY_LEN  31    /* longest key */
-#define SP_HTTP_TEXT     64    /* method and path, cut here; or a value, at most one less */
+#define SP_HTTP_TEXT     64    /* method and path, cut here; or the beginning of a value */
 #define SP_HTTP_METHOD   31    /* longest method */
 #define SP_HTTP_HEAD_MAX 65536 /* bytes of a head, a chunk's line, or all trailers */
 
@@ -37,7 +37,8 @@ enum sp_http_did {
 	 */
 	SP_HTTP_DID_HEAD,
 	SP_HTTP_DID_LIST, /* the value of key is a list: it begins */
-	/* Value of key: index in its list (-1: no list), is_num and num, or text[0..len). */
+	/* Value of key: index in its list (-1: no list), is_num and num, or text[0..len), with the
+	 * hash (sp_id.h) of all of it in num; len SP_HTTP_TEXT: it may be longer. */
 	SP_HTTP_DID_VALUE,
 	/*
 	 * The message is complete. A byte that gives HEAD or VALUE may be the message's last, too:

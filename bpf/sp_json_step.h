@@ -8,6 +8,7 @@
 #define SP_JSON_STEP_H
 
 #include "sp_http.h"
+#include "sp_id.h"
 
 enum sp_json_is {
 	SP_JSON_OFF = 0, /* not, or no more, searched */
@@ -146,6 +147,7 @@ static inline int sp_json_value(struct sp_http *h, __u8 c)
 	h->bad_value = 1;
 	if (c == '"') {
 		h->bad_value = !wanted;
+		h->num = wanted ? SP_ID_START : 0;
 		return sp_json_go(h, wanted ? SP_JSON_TEXT : SP_JSON_STRING);
 	}
 	if (c == '[' && wanted && !h->in_list) {
@@ -195,7 +197,8 @@ static inline int sp_json_scalar(struct sp_http *h, __u8 c)
 	return SP_HTTP_NOTHING;
 }
 
-/* A wanted string. What was kept is forgotten as soon as it is known not to be given. */
+/* A wanted string: its beginning, and the hash of all of it. What was kept is forgotten as soon as
+ * it is known not to be given. */
 static inline int sp_json_text(struct sp_http *h, __u8 c)
 {
 	__u8 len = h->len;
@@ -204,14 +207,17 @@ static inline int sp_json_text(struct sp_http *h, __u8 c)
 		h->json = SP_JSON_AFTER;
 		return sp_json_give(h);
 	}
-	if (c == '\\' || len >= SP_HTTP_TEXT - 1) {
+	if (c == '\\') {
 		sp_json_forget(h);
 		h->bad_value = 1;
-		h->esc = c == '\\';
+		h->esc = 1;
 		return sp_json_go(h, SP_JSON_STRING);
 	}
-	h->text[len & (SP_HTTP_TEXT - 1)] = (char)c;
-	h->len = len + 1;
+	h->num = sp_id_step(h->num, c);
+	if (len < SP_HTTP_TEXT) {
+		h->text[len & (SP_HTTP_TEXT - 1)] = (char)c;
+		h->len = len + 1;
+	}
 	return SP_HTTP_NOTHING;
 }
 

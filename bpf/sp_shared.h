@@ -248,7 +248,7 @@ struct sp_rec {
 
 /*
  * val[i]: a scalar argument, sign- or zero-extended to 64 bits; for a composite, its full length in
- * bytes (a std::string's or frame's size; a string's copied length).
+ * bytes (a std::string's or frame's size; of a string that was cut, one more than was copied).
  * len[i]: 0 scalar read well; > 0 bytes copied into data[] at the fetch program's data_at;
  * < 0 the negative errno of the read that failed; SP_LEN_UNSET: no alternative applied, or (frames)
  * bytes not wanted. An empty composite has len SP_LEN_EMPTY.

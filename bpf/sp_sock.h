@@ -143,7 +143,8 @@ enum sp_http_what {
 struct sp_rec_http {
 	struct sp_rec h;
 	__u64 conn;
-	__u64 num;   /* VALUE: the number; else the request's (reply's) number on the connection */
+	__u64 num;   /* VALUE: the number, or the hash of the whole text (sp_id.h); else the
+			request's (reply's) number on the connection */
 	__u32 req;   /* number of the request on this connection, from 1; replies count the same way
 		      */
 	__u16 what;  /* enum sp_http_what */
@@ -151,7 +152,7 @@ struct sp_rec_http {
 	__u16 key;   /* VALUE: index into the rule's keys */
 	__u16 index; /* VALUE */
 	__u8 is_num;
-	__u8 len;     /* of text */
+	__u8 len;     /* of text; VALUE: SP_HTTP_TEXT, it may be longer */
 	__u8 chunked; /* REPLY: the body has no length in its head */
 	__u8 pad[5];
 	char text[SP_HTTP_TEXT];

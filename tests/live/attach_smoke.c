@@ -133,10 +133,16 @@ static void test_texts(void **state)
 	text[299] = 0;
 	target_say(&target, "text %s", text);
 	target_say(&target, "text");
+	target_say(&target, "text 1234567");
 	rig_pump(&rig);
+	h = rig_hit(&rig, "text", 2);
+	assert_int_equal(rig_len(&rig, h, "short"), 7);
+	assert_int_equal(rig_val(&rig, h, "short"), 7); /* it fits */
 	h = rig_hit(&rig, "text", 0);
 	assert_int_equal(rig_len(&rig, h, "short"), 7);
+	assert_int_equal(rig_val(&rig, h, "short"), 8); /* there is more */
 	assert_int_equal(rig_len(&rig, h, "long"), 255);
+	assert_int_equal(rig_val(&rig, h, "long"), 256);
 	assert_memory_equal(rig_text(&rig, h, "long"), text, 255);
 	assert_int_equal(rig_len(&rig, h, "bytes"), 16);
 	assert_memory_equal(rig_text(&rig, h, "bytes"), text, 16);

@@ -7,6 +7,8 @@
 
 #include "collect/conns.h"
 #include "collect/http.h"
+#include "event/id.h"
+#include "sp_id.h"
 
 #define CONN 1
 #define NONE 0xffff /* index of a value that is in no list */
@@ -30,6 +32,9 @@ static __attribute__((unused)) void feed(struct rig *r, const struct sp_rec_http
 
 static __attribute__((unused)) void text(struct sp_rec_http *rec, const char *s)
 {
+	rec->num = SP_ID_START;
+	for (const char *at = s; *at; at++)
+		rec->num = sp_id_step(rec->num, (uint8_t)*at);
 	rec->len = (uint8_t)(strlen(s) < sizeof(rec->text) ? strlen(s) : sizeof(rec->text));
 	memcpy(rec->text, s, rec->len);
 }

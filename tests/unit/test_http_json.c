@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The search in JSON bodies: a table, every body cut at every place and in chunks of every size. */
 #include "http_rig.h"
+#include "sp_id.h"
 
 struct row {
 	const char *body, *expect;
@@ -42,9 +43,9 @@ static const struct row rows[] = {
 	{"{\"rid\":\"\xc3\xa9{}[]:, \"}", "2='\xc3\xa9{}[]:, ';"},
 	{"{\"rid\":\"012345678901234567890123456789012345678901234567890123456789012\"}",
 	 "2='012345678901234567890123456789012345678901234567890123456789012';"},
-	{"{\"rid\":\"0123456789012345678901234567890123456789012345678901234567890123\"," ROOM
+	{"{\"rid\":\"01234567890123456789012345678901234567890123456789012345678901234\"," ROOM
 	 ":1}",
-	 "0=1;"},
+	 "2='0123456789012345678901234567890123456789012345678901234567890123';0=1;"},
 	{"{\"rid\":\"a\\nb\"," ROOM ":1}", "0=1;"},
 	{"{\"rid\":\"\\\"\"," ROOM ":1}", "0=1;"},
 	{"{\"rid\":\"ab\\\\\"," ROOM ":1}", "0=1;"},
@@ -261,15 +262,44 @@ static void test_nothing_of_a_prompt_is_kept(void **state)
 	}
 }
 
-/* A wanted string that turns out too long, or to have escapes or no end, is forgotten at once. */
+/* Of a wanted string that is longer than what is kept: its beginning, and the hash of all of it. */
+static void test_long_strings(void **state)
+{
+	const struct http_case c = {0};
+	char id[300], buf[1024];
+
+	(void)state;
+	for (size_t len = SP_HTTP_TEXT - 2; len < sizeof(id); len++) {
+		uint64_t hash = SP_ID_START;
+		struct http_feed f;
+		size_t n;
+
+		for (size_t i = 0; i < len; i++) {
+			id[i] = (char)('a' + (i * 7 + len) % 26);
+			hash = sp_id_step(hash, (uint8_t)id[i]);
+		}
+		n = (size_t)snprintf(buf + 512, 512, "{\"x\":1,\"rid\":\"%.*s\"}", (int)len, id);
+		n = put_body(buf, buf + 512, n, 0);
+		http_all_ways((const uint8_t *)buf, n, &c, &f);
+		assert_int_equal(f.heard.n, 3);
+		assert_int_equal(f.heard.v[1].did, SP_HTTP_DID_VALUE);
+		assert_int_equal(f.heard.v[1].len, len < SP_HTTP_TEXT ? len : SP_HTTP_TEXT);
+		assert_memory_equal(f.heard.v[1].text, id, f.heard.v[1].len);
+		assert_true(f.heard.v[1].num == hash && !f.heard.v[1].is_num);
+		free(f.heard.v);
+	}
+}
+
+/* A wanted string that turns out to have escapes, or no end, is forgotten at once. */
 static void test_given_up_strings_are_forgotten(void **state)
 {
 	static const char *const bodies[] = {
 		"{\"rid\":\"SECRET99\\n\",\"x\":1}",
-		"{\"rid\":\"SECRET99SECRET99SECRET99SECRET99SECRET99SECRET99SECRET99SECRET99\"}",
+		"{\"rid\":"
+		"\"SECRET99SECRET99SECRET99SECRET99SECRET99SECRET99SECRET99SECRET99SE\\\"\"}",
 		"{\"rid\":\"SECRET99",
 	};
-	static const size_t kept[] = {16, 72, 16};
+	static const size_t kept[] = {16, 75, 16};
 	const struct http_case c = {0};
 	char buf[512];
 
@@ -365,6 +395,7 @@ int main(void)
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_long_list),
+		cmocka_unit_test(test_long_strings),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_nothing_of_a_prompt_is_kept),
 		cmocka_unit_test(test_given_up_strings_are_forgotten),

@@ -324,6 +324,70 @@ static void no_blow_up(void **state)
 	pattern_free(&p);
 }
 
+/* Longer than a value's text: whole, where it was found. Cut: said so. */
+static void long_tokens(void **state)
+{
+	struct captures caps = {.n = 0};
+	char text[CAP_VALUE_MAX + 20];
+	const struct capture *c;
+	struct pattern p;
+
+	memset(text, 'x', sizeof(text));
+	memcpy(text + sizeof(text) - 3, ":12", 3);
+	compile(&p, "{room}:{rank}", false);
+	assert_true(pattern_match(&p, text, sizeof(text), sizeof(text), &caps));
+	c = captures_find(&caps, "room");
+	assert_non_null(c);
+	assert_ptr_equal(c->raw, text);
+	assert_int_equal(c->raw_len, sizeof(text) - 3);
+	assert_int_equal(strlen(c->text), CAP_VALUE_MAX - 1);
+	assert_false(c->cut || c->is_num);
+	pattern_free(&p);
+
+	compile(&p, "x{}x{room}", false);
+	for (size_t more = 0; more < 2; more++) {
+		caps.n = 0;
+		assert_true(pattern_match(&p, text, 20, 20 + more, &caps));
+		c = captures_find(&caps, "room");
+		assert_null(c->raw);
+		assert_int_equal(c->cut, more);
+	}
+	pattern_free(&p);
+}
+
+static void may_match(void **state)
+{
+	static const struct {
+		const char *pattern, *text;
+		bool may;
+	} rows[] = {
+		{"{id}:{:u64}", "chatcmpl-___prefill_addr_10.0.0.1:20001___deco", true},
+		{"{id}:{:u64}", "chatcmpl 1", false},
+		{"{id}:{:u64}", "chatcmpl:1", true},
+		{"HB:{}", "H", true},
+		{"HB:{}", "HB:", true},
+		{"HB:{}", "HB:12,13", true},
+		{"HB:{}", "cmpl-1:12", false},
+		{"{room:u64}_kv_{chunk}_{last}_{rank}", "77_k", true},
+		{"{room:u64}_kv_{chunk}_{last}_{rank}", "77_kv_12", true},
+		{"{room:u64}_kv_{chunk}_{last}_{rank}", "77_kv_0_Tru", true},
+		{"{room:u64}_kv_{chunk}_{last}_{rank}", "77_kv_0_True_9", true},
+		{"{room:u64}_kv_{chunk}_{last}_{rank}", "77_state_0", false},
+		{"{room:u64}_kv_{chunk}_{last}_{rank}", "agent-4f0d2a31e8ab", false},
+		{"{room:u64}_aux", "77_aux", true},
+		{"{room:u64}_aux", "77_aux_", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct pattern p;
+
+		compile(&p, rows[i].pattern, true);
+		if (pattern_may_match(&p, rows[i].text, strlen(rows[i].text)) != rows[i].may)
+			fail_msg("%s: %s", rows[i].pattern, rows[i].text);
+		pattern_free(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -331,7 +395,8 @@ int main(void)
 		cmocka_unit_test(values),        cmocka_unit_test(rooms_of_strings),
 		cmocka_unit_test(cut_texts),     cmocka_unit_test(appending),
 		cmocka_unit_test(refused),       cmocka_unit_test(printed),
-		cmocka_unit_test(no_blow_up),
+		cmocka_unit_test(no_blow_up),    cmocka_unit_test(long_tokens),
+		cmocka_unit_test(may_match),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

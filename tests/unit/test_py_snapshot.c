@@ -195,7 +195,7 @@ static int record_one(struct recorder *rec, const struct py_runtime *rt, struct 
 	struct pyreader *r;
 	int rc = pyreader_at(&rec->mem, rt->lay.minor, rt->addr, &pf->profiles[0], &r);
 
-	for (int i = 0; i < 2 && !rc; i++) {
+	for (int i = 0; i < 4 && !rc; i++) { /* as often as it finds shorter ways */
 		rc = pyreader_snapshot(r, &s);
 		py_snapshot_free(&s);
 	}

@@ -161,6 +161,34 @@ static void test_room_in_quotes(void **state)
 	told(r, ROLE_ARRIVE, "", "req-12x");
 }
 
+/* Longer than is kept: other rooms where they differ at all, and an abort finds its own. */
+static void test_long_ids(void **state)
+{
+	static const char id[] =
+		"chatcmpl-___prefill_addr_10.0.0.1:20001___decode_addr_10.0.0.2:20002_";
+	struct rig *r = *state;
+	char room[128], name[SP_ROOM_MAX];
+
+	r->p.room_u64 = false;
+	for (uint32_t i = 1; i < 4; i++) {
+		snprintf(room, sizeof(room), "%s%u", id, i);
+		sp_id_name(name, room, strlen(room));
+		head(r, CONN, i, "POST /generate");
+		string(r, CONN, i, SOCK_KEY_ROOM, NONE, room);
+		string(r, CONN, i, SOCK_KEY_RID, NONE, room);
+		is(r, 3, CONN, i, SP_HTTP_REQUEST_END, 0);
+		assert_string_equal(told(r, ROLE_ARRIVE, "", name).rid, name);
+	}
+	conn_opens(r, 4, FRONT, CONN + 1, S_HTTP);
+	head(r, CONN + 1, 1, "POST /abort_request");
+	snprintf(room, sizeof(room), "%s2", id);
+	sp_id_name(name, room, strlen(room));
+	string(r, CONN + 1, 1, SOCK_KEY_RID, NONE, room);
+	is(r, 5, CONN + 1, 1, SP_HTTP_REQUEST_END, 0);
+	told(r, ROLE_ABORT, "", name);
+	rig_none(r);
+}
+
 static void test_pipelined(void **state)
 {
 	struct rig *r = *state;
@@ -257,7 +285,7 @@ int main(void)
 		T(test_short_lists),    T(test_duplicate_keys),
 		T(test_room_in_quotes), T(test_pipelined),
 		T(test_a_reply_unseen), T(test_reply_during_the_next),
-		T(test_early_reply),
+		T(test_early_reply),    T(test_long_ids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/readopts.h"
+#include "event/id.h"
 #include "store/text.h"
 #include "util/clock.h"
 
@@ -236,11 +237,11 @@ static int gather(struct recording *r, const char *room, uint32_t pid, uint32_t 
 int read_lives(struct recording *r, const struct read_opts *o, struct read_lives *out,
 	       struct sp_err *err)
 {
-	char raw[SP_ROOM_MAX];
+	char id[4 * SP_ID_MAX], raw[SP_ROOM_MAX];
 	int rc;
 
-	/* a room is named as the other verbs print it */
-	text_raw(raw, sizeof(raw), o->room);
+	/* a room is named as the other verbs print it, or by its whole id */
+	sp_id_name(raw, id, text_raw(id, sizeof(id), o->room));
 	rc = gather(r, raw, o->pid, o->life, out, err);
 	if (!rc && !out->n && (o->pid || o->life)) {
 		rc = gather(r, raw, 0, 0, out, err);

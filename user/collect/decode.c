@@ -74,11 +74,17 @@ const struct field_plan *decoder_plan(const struct decoder *d, int probe)
 	return &d->plans[d->first_plan[probe]];
 }
 
-/* Does each pattern of the alternative fit its argument? 1 yes, 0 no, -EFAULT unreadable. */
+/* No -errno: none fits; none does, and one might if more of a text had been copied. */
+#define MATCH_NONE (-1000)
+#define MATCH_CUT  (-1001)
+
+/* Does each pattern of the alternative fit its argument? 1 yes, 0 no, MATCH_CUT, -errno unreadable.
+ */
 static int match_args(const struct evt_match *m, const struct profile_probe *pr,
 		      const struct sp_rec_hit *rec, size_t len, struct captures *caps)
 {
 	struct captures found = {.n = 0};
+	bool cut = false;
 
 	for (int i = 0; i < m->non; i++) {
 		struct arg_value v;
@@ -89,24 +95,34 @@ static int match_args(const struct evt_match *m, const struct profile_probe *pr,
 		if (rc)
 			return rc;
 		fields_arg_text(pr, m->on[i].arg, false, &v);
-		if (!pattern_match(&m->on[i].pat, v.text, v.text_len, v.full_len, &found))
+		if (pattern_match(&m->on[i].pat, v.text, v.text_len, v.full_len, &found))
+			continue;
+		if (v.full_len <= v.text_len ||
+		    !pattern_may_match(&m->on[i].pat, v.text, v.text_len))
 			return 0;
+		cut = true;
 	}
+	if (cut)
+		return MATCH_CUT;
 	*caps = found;
 	return 1;
 }
 
-/* Which alternative; -1: none fits, -EFAULT. */
+/* Which alternative; MATCH_NONE, MATCH_CUT, -errno. */
 static int choose(const struct profile_probe *pr, const struct sp_rec_hit *rec, size_t len,
 		  struct captures *caps)
 {
+	int none = MATCH_NONE;
+
 	for (int i = 0; i < pr->nmatch; i++) {
 		int rc = match_args(&pr->match[i], pr, rec, len, caps);
 
-		if (rc)
+		if (rc == MATCH_CUT)
+			none = rc;
+		else if (rc)
 			return rc < 0 ? rc : i;
 	}
-	return -1;
+	return none;
 }
 
 static void begin(const struct sp_rec_hit *rec, struct sp_event *ev)
@@ -145,8 +161,11 @@ static int decode_frame(struct decoder *d, const struct profile_probe *pr,
 	begin(rec, ev);
 	if (msg->cut)
 		ev->flags |= EV_CUT;
-	return fields_fill(d->p, pr, &d->plans[d->first_plan[rec->h.probe] + which], rec, len,
-			   &caps, ev, &d->more);
+	rc = fields_fill(d->p, pr, &d->plans[d->first_plan[rec->h.probe] + which], rec, len, &caps,
+			 ev, &d->more);
+	if (rc < 0)
+		d->stats.unreadable++;
+	return rc;
 }
 
 static int decode_hit(struct decoder *d, const struct profile_probe *pr,
@@ -157,7 +176,7 @@ static int decode_hit(struct decoder *d, const struct profile_probe *pr,
 
 	if (pr->nmatch) {
 		which = choose(pr, rec, len, &caps);
-		if (which == -1) {
+		if (which == MATCH_NONE) {
 			d->stats.unmatched++;
 			return 0;
 		}

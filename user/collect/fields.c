@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "collect/fields.h"
+#include "event/id.h"
+
+#define TEXT_MAX (2 * SP_SLOT_MAX) /* of a value, with its NUL: an id is longer than its name */
 
 int fields_arg(const struct profile_probe *pr, const struct sp_rec_hit *rec, size_t len, int arg,
 	       struct arg_value *v)
@@ -50,16 +53,37 @@ void fields_arg_text(const struct profile_probe *pr, int arg, bool hex, struct a
 	v->text = v->own;
 }
 
+struct value {
+	bool set, is_num;
+	bool cut; /* there is more of it, which is not in text */
+	uint64_t num;
+	struct array_ref array;
+	char text[TEXT_MAX];
+};
+
+/* Whole, as far as it was copied. */
+static const char *capture_text(const struct capture *c, int *len)
+{
+	bool is_long = c->raw && !c->is_num;
+
+	*len = is_long ? (int)c->raw_len : (int)strlen(c->text);
+	return is_long ? c->raw : c->text;
+}
+
 /* Append one named value to a template's result. */
 static int append_named(const struct profile_probe *pr, const struct sp_rec_hit *rec, size_t len,
-			const struct captures *caps, const char *name, char *out, size_t out_len)
+			const struct captures *caps, const char *name, struct value *out)
 {
 	const struct capture *c = captures_find(caps, name);
+	size_t at = strlen(out->text);
 	struct arg_value v;
-	int i, rc;
+	int i, rc, n;
 
 	if (c) {
-		snprintf(out, out_len, "%s", c->text);
+		const char *text = capture_text(c, &n);
+
+		rc = snprintf(out->text + at, TEXT_MAX - at, "%.*s", n, text);
+		out->cut |= c->cut || (size_t)rc >= TEXT_MAX - at;
 		return 0;
 	}
 	i = fields_arg_named(pr, name);
@@ -69,42 +93,37 @@ static int append_named(const struct profile_probe *pr, const struct sp_rec_hit 
 	if (rc)
 		return rc;
 	fields_arg_text(pr, i, true, &v);
-	snprintf(out, out_len, "%.*s", (int)v.text_len, v.text);
+	rc = snprintf(out->text + at, TEXT_MAX - at, "%.*s", (int)v.text_len, v.text);
+	out->cut |= v.full_len > v.text_len || (size_t)rc >= TEXT_MAX - at;
 	return 0;
 }
 
 static int expand(const struct profile_probe *pr, const struct sp_rec_hit *rec, size_t len,
-		  const struct captures *caps, const char *template, char *out, size_t out_len)
+		  const struct captures *caps, const char *template, struct value *out)
 {
 	size_t n = 0;
 
-	out[0] = '\0';
-	while (*template && n + 1 < out_len) {
+	out->text[0] = '\0';
+	while (*template && n + 1 < TEXT_MAX) {
 		const char *end = *template == '{' ? strchr(template, '}') : NULL;
 		char name[PAT_NAME_MAX];
 		int rc;
 
 		if (!end) {
-			out[n++] = *template ++;
-			out[n] = '\0';
+			out->text[n++] = *template ++;
+			out->text[n] = '\0';
 			continue;
 		}
 		snprintf(name, sizeof(name), "%.*s", (int)(end - template - 1), template + 1);
-		rc = append_named(pr, rec, len, caps, name, out + n, out_len - n);
+		rc = append_named(pr, rec, len, caps, name, out);
 		if (rc)
 			return rc;
-		n += strlen(out + n);
+		n += strlen(out->text + n);
 		template = end + 1;
 	}
+	out->cut |= *template != '\0';
 	return 0;
 }
-
-struct value {
-	bool set, is_num;
-	uint64_t num;
-	struct array_ref array;
-	char text[CAP_VALUE_MAX];
-};
 
 static bool is_text(enum field id)
 {
@@ -124,12 +143,12 @@ static bool is_text(enum field id)
 	}
 }
 
-static void text_value(struct value *v, const char *text, size_t len)
+/* text: set. */
+static void text_value(struct value *v)
 {
 	char *end;
 	int base;
 
-	snprintf(v->text, sizeof(v->text), "%.*s", (int)len, text);
 	v->set = true;
 	base = !strncmp(v->text, "0x", 2) ? 16 : 10;
 	errno = 0;
@@ -140,39 +159,48 @@ static void text_value(struct value *v, const char *text, size_t len)
 	v->is_num = v->text[0] && !*end && !errno;
 }
 
+/* element: bytes of an array's element; 0: it is none. */
+static void capture_value(const struct capture *c, uint8_t element, struct value *v)
+{
+	const char *text;
+	int len;
+
+	if (!c)
+		return;
+	text = capture_text(c, &len);
+	v->set = true;
+	v->is_num = c->is_num;
+	v->num = c->num;
+	v->cut = c->cut;
+	snprintf(v->text, TEXT_MAX, "%.*s", len, text);
+	if (!element)
+		return;
+	v->array = (struct array_ref){
+		.raw = c->raw,
+		.n = c->raw ? c->raw_len / element : 0,
+		.size = element,
+		.cut = c->raw_len < c->num,
+	};
+}
+
 static int evaluate(const struct profile_probe *pr, const struct field_plan *plan, enum field id,
 		    const struct sp_rec_hit *rec, size_t len, const struct captures *caps,
 		    struct value *v)
 {
-	const struct capture *c;
 	struct arg_value a;
-	char text[CAP_VALUE_MAX];
 	int rc;
 
-	v->set = v->is_num = false;
+	v->set = v->is_num = v->cut = false;
 	v->array = (struct array_ref){.raw = NULL};
 	switch (plan->f[id].from) {
 	case FROM_NOWHERE:
 		return 0;
 	case FROM_CONST:
-		text_value(v, plan->f[id].text, strlen(plan->f[id].text));
+		snprintf(v->text, TEXT_MAX, "%s", plan->f[id].text);
+		text_value(v);
 		return 0;
 	case FROM_CAPTURE:
-		c = captures_find(caps, plan->f[id].text);
-		if (!c)
-			return 0;
-		v->set = true;
-		v->is_num = c->is_num;
-		v->num = c->num;
-		memcpy(v->text, c->text, sizeof(v->text));
-		if (plan->f[id].element) {
-			v->array = (struct array_ref){
-				.raw = c->raw,
-				.n = c->raw ? c->raw_len / plan->f[id].element : 0,
-				.size = plan->f[id].element,
-				.cut = c->raw_len < c->num,
-			};
-		}
+		capture_value(captures_find(caps, plan->f[id].text), plan->f[id].element, v);
 		return 0;
 	case FROM_ARG:
 		rc = fields_arg(pr, rec, len, plan->f[id].arg, &a);
@@ -185,15 +213,17 @@ static int evaluate(const struct profile_probe *pr, const struct field_plan *pla
 				return 0;
 			fields_arg_text(pr, plan->f[id].arg, id == F_OBJECT || id == F_NOTE, &a);
 			memcpy(v->text, a.own, sizeof(a.own));
-		} else {
-			text_value(v, a.text, a.text_len);
+			return 0;
 		}
+		snprintf(v->text, TEXT_MAX, "%.*s", (int)a.text_len, a.text);
+		v->cut = a.full_len > a.text_len;
+		text_value(v);
 		return 0;
 	case FROM_TEMPLATE:
-		rc = expand(pr, rec, len, caps, plan->f[id].text, text, sizeof(text));
+		rc = expand(pr, rec, len, caps, plan->f[id].text, v);
 		if (rc)
 			return rc == -ENODATA ? 0 : rc;
-		text_value(v, text, strlen(text));
+		text_value(v);
 		return 0;
 	}
 	return 0;
@@ -249,19 +279,20 @@ static bool set_text(enum field id, const struct value *v, struct sp_event *ev)
 {
 	switch (id) {
 	case F_ROOM:
-		COPY_TEXT(ev->room, v);
+		sp_id_name(ev->room, v->text, strlen(v->text));
 		return true;
 	case F_KIND:
 		COPY_TEXT(ev->kind, v);
 		return true;
 	case F_PEER:
-		COPY_TEXT(ev->peer, v);
+		sp_id_name(ev->peer, v->text, strlen(v->text));
 		return true;
 	case F_AGENT:
-		COPY_TEXT(ev->agent, v);
+		sp_id_name(ev->agent, v->text, strlen(v->text));
 		return true;
 	case F_RID:
-		COPY_TEXT(ev->rid, v);
+		if (!v->cut) /* else it may be anybody's */
+			sp_id_name(ev->rid, v->text, strlen(v->text));
 		return true;
 	case F_OBJECT:
 		COPY_TEXT(ev->object, v);
@@ -400,7 +431,7 @@ int fields_fill(const struct profile *p, const struct profile_probe *pr,
 		enum field id = plan->used[i];
 		int rc = evaluate(pr, plan, id, rec, len, caps, &v);
 
-		if (rc)
+		if (rc || (id == F_ROOM && v.cut))
 			return -EFAULT;
 		if (v.set && id < F_WORK)
 			set_field(&p->statuses[pr->status], id, &v, ev);

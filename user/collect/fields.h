@@ -73,7 +73,7 @@ void fields_plan(const struct profile *p, const struct profile_probe *pr, const 
 /* Index of the argument of that name, -1. */
 int fields_arg_named(const struct profile_probe *pr, const char *name);
 /* 1: ev is filled, and *more (cleared before by the caller); 0: it lacks the room that its role
- * needs; -EFAULT: an argument could not be read. */
+ * needs; -EFAULT: an argument could not be read, or not all of the room. */
 int fields_fill(const struct profile *p, const struct profile_probe *pr,
 		const struct field_plan *plan, const struct sp_rec_hit *rec, size_t len,
 		const struct captures *caps, struct sp_event *ev, struct event_more *more);

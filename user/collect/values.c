@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collect/values.h"
+#include "event/id.h"
 
 #define INDEX_NONE 0xffff
 #define INDEX_LIST 0xfffe
@@ -33,7 +34,7 @@ static bool number_of(const char *text, size_t len, uint64_t *num)
 	return !errno && !*end;
 }
 
-static bool text_of(const struct sp_rec_http *rec, bool numeric, char *text, size_t size)
+static bool text_of(const struct sp_rec_http *rec, bool numeric, char text[SP_ROOM_MAX])
 {
 	size_t len = rec->len < sizeof(rec->text) ? rec->len : sizeof(rec->text);
 	uint64_t num = rec->num;
@@ -41,9 +42,11 @@ static bool text_of(const struct sp_rec_http *rec, bool numeric, char *text, siz
 	if (numeric && !rec->is_num && !number_of(rec->text, len, &num))
 		return false;
 	if (numeric || rec->is_num)
-		snprintf(text, size, "%" PRIu64, num);
+		snprintf(text, SP_ROOM_MAX, "%" PRIu64, num);
+	else if (len == SP_HTTP_TEXT)
+		sp_id_name_long(text, rec->text, rec->num);
 	else
-		snprintf(text, size, "%.*s", (int)len, rec->text);
+		sp_id_name(text, rec->text, len);
 	return text[0] != '\0';
 }
 
@@ -75,7 +78,7 @@ int values_take(struct values *v, const struct sp_rec_http *rec, bool numeric)
 	} else if (!v->list || (v->n && v->v[v->n - 1].index >= rec->index)) {
 		return 0; /* its beginning was lost */
 	}
-	if (!text_of(rec, numeric, one.text, sizeof(one.text)))
+	if (!text_of(rec, numeric, one.text))
 		return 0;
 	return append(v, &one);
 }

@@ -11,7 +11,7 @@
 
 struct value {
 	uint16_t index;
-	char text[SP_HTTP_TEXT];
+	char text[SP_ROOM_MAX]; /* a long one's name, see event/id.h */
 };
 struct values {
 	bool list;

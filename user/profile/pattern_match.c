@@ -232,7 +232,7 @@ static bool search(const struct pattern *p, const char *s, size_t len, size_t en
 }
 
 static void keep(struct captures *caps, const struct pat_part *part, const char *s, size_t len,
-		 size_t full_len)
+		 size_t full_len, bool cut)
 {
 	struct capture *c = &caps->cap[caps->n++];
 
@@ -240,6 +240,7 @@ static void keep(struct captures *caps, const struct pat_part *part, const char 
 	c->num = 0;
 	c->raw = NULL;
 	c->raw_len = 0;
+	c->cut = cut;
 	c->is_num = part->shape != PAT_IP && part->shape != PAT_TOKEN;
 	if (pattern_element(part->shape)) {
 		c->raw = s;
@@ -252,8 +253,11 @@ static void keep(struct captures *caps, const struct pat_part *part, const char 
 	}
 	if (c->is_num)
 		(void)fits(part->shape, s, len, &c->num);
-	if (len > sizeof(c->text) - 1)
+	if (len > sizeof(c->text) - 1) {
+		c->raw = s;
+		c->raw_len = len;
 		len = sizeof(c->text) - 1;
+	}
 	if (s && len) /* an empty frame has no bytes to point to */
 		memcpy(c->text, s, len);
 	c->text[len] = '\0';
@@ -297,11 +301,53 @@ bool pattern_match(const struct pattern *p, const char *s, size_t len, size_t fu
 				caps->n = had;
 				return false;
 			}
-			keep(caps, part, s + from, end[i] - from, full_len);
+			keep(caps, part, s + from, end[i] - from, full_len,
+			     i == p->nparts - 1 && full_len > len);
 		}
 		from = end[i];
 	}
 	return true;
+}
+
+/* Of a capture: how much of [s, s+len) it may take before the next part begins; len: all of it, and
+ * what is to come too. 0: it cannot be. */
+static size_t may_take(const struct pattern *p, int i, const char *s, size_t len)
+{
+	uint64_t num;
+	size_t n = 0;
+
+	switch (p->part[i].shape) {
+	case PAT_U64:
+		while (n < len && is_digit((unsigned char)s[n]))
+			n++;
+		return n;
+	case PAT_FLAG:
+		return len < strlen("False") ? len : flag_at(s, len, &n, &num) ? n : 0;
+	case PAT_TOKEN:
+		while (n < len && is_token_char((unsigned char)s[n]))
+			n++;
+		return n == len ? len : first_end(p, i, s, len);
+	default:
+		return len;
+	}
+}
+
+bool pattern_may_match(const struct pattern *p, const char *s, size_t len)
+{
+	for (int i = 0; i < p->nparts && len; i++) {
+		const struct pat_part *part = &p->part[i];
+		size_t n = part->literal_len < len ? part->literal_len : len;
+
+		if (part->is_capture)
+			n = may_take(p, i, s, len);
+		else if (memcmp(s, part->literal, n) != 0)
+			return false;
+		if (!n)
+			return false;
+		s += n;
+		len -= n;
+	}
+	return !len;
 }
 
 const struct capture *captures_find(const struct captures *caps, const char *name)

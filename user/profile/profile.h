@@ -66,9 +66,11 @@ struct capture {
 	bool is_num;
 	/* Arrays (PAT_U64S, PAT_S32S): their bytes as far as they were copied, a whole number of
 	 * elements, little-endian, not aligned. In the frame that was matched: valid as long as it.
-	 * Cut when raw_len < num. NULL for all other shapes. */
+	 * Cut when raw_len < num. NULL for all other shapes.
+	 * The same of a token that text has no room for. */
 	const char *raw;
 	size_t raw_len;
+	bool cut; /* a token: there is more, which was not copied */
 };
 struct captures {
 	struct capture cap[CAP_MAX];
@@ -83,6 +85,8 @@ int pattern_compile(struct pattern *p, const char *text, bool room_u64, char *wh
  * captures to caps (when not NULL) and returns true; else leaves it as is. */
 bool pattern_match(const struct pattern *p, const char *s, size_t len, size_t full_len,
 		   struct captures *caps);
+/* Could the whole text, of which [s, s+len) is the beginning, match? Also true in doubt. */
+bool pattern_may_match(const struct pattern *p, const char *s, size_t len);
 void pattern_free(struct pattern *p);
 /* As it was written, with every shape spelled out. */
 void pattern_print(const struct pattern *p, char *buf, size_t len);

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 
+#include "event/event.h"
 #include "profile/python.h"
 #include "python/pages.h"
 #include "python/raw.h"
@@ -20,7 +21,7 @@
 #define PYB_SHAPES 32 /* of one type: attributes, times the orders in which they were set */
 #define PYB_SLOTS  16
 #define PYB_SHARED 64
-#define PYB_TEXT   64 /* bytes of a room or a rid, with the NUL */
+#define PYB_TEXT   SP_ROOM_MAX /* bytes of a room or a rid, with the NUL */
 
 /* One object on its way through the steps. rc: 0; -ENODATA no such attribute, -EINVAL not of that
  * type: this alternative does not fit; -ENOENT: None, or the first entry of an empty dict; -EAGAIN,
@@ -90,7 +91,7 @@ int pybatch_attrs(struct pybatch *b, const struct pycell *obj, size_t n, const c
 int pybatch_len(struct pybatch *b, const struct pycell *obj, size_t n, struct pycell *out);
 int pybatch_first(struct pybatch *b, const struct pycell *obj, size_t n, struct pycell *out);
 
-/* What an object says: an int, or a string cut to PYB_TEXT - 1 bytes at a character's end. */
+/* What an object says: an int, or a string's name (event/id.h); cut: it is longer than ids are. */
 struct pyvalue {
 	bool is_text, cut, negative;
 	int64_t num;

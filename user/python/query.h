@@ -39,8 +39,8 @@ void pyrows_free(struct pyrows *r);
 
 /* The object at the end of a path without [*] and {}; -ENODATA, -EINVAL, -EAGAIN as above. */
 int pyquery_path(struct pybatch *b, uint64_t start, const struct py_path *p, uint64_t *obj);
-/* A room as text: an int from 0 to 2^64-1 or a str of 1 to 63 bytes. -ENOENT: None; -ERANGE,
- * -E2BIG: neither. */
+/* A room as text: an int from 0 to 2^64-1 or the name (event/id.h) of a str that is not empty.
+ * -ENOENT: None; -ERANGE, -E2BIG: neither. */
 int pyvalue_room(const struct pyvalue *v, char out[PYB_TEXT]);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "event/id.h"
 #include "python/batch.h"
 #include "util/cleanup.h"
 
@@ -61,29 +62,58 @@ static size_t characters(const char *utf8)
 	return n;
 }
 
+/* One that takes reads of its own. */
+static int read_text(struct pybatch *b, uint64_t obj, struct pyvalue *v)
+{
+	char id[SP_ID_MAX + 1];
+	size_t full = 0;
+	int err = py_str(b->rt, obj, id, sizeof(id), &full);
+
+	v->is_text = true;
+	if (err)
+		return err;
+	v->cut = characters(id) != full;
+	sp_id_name(v->text, id, strlen(id));
+	return 0;
+}
+
+/* Of ASCII, so that its characters are its bytes: those that raw does not hold are read here. */
+static int take_ascii(struct pybatch *b, size_t row, uint64_t obj, const uint8_t *raw, size_t len,
+		      struct pyvalue *v)
+{
+	size_t ascii = b->rt->lay.str.ascii_data, words = (len + 7) / 8 * 8;
+	char id[SP_ID_MAX + 8];
+	int err = 0;
+
+	v->is_text = true;
+	if (len < PYB_TEXT)
+		memcpy(id, raw + AT(ascii), words);
+	else
+		err = pymem_read(b->rt->mem, obj + ascii, id, words);
+	if (err) {
+		v->rc = -EAGAIN;
+		return pybatch_fatal(b, err) ? err : pybatch_log_other(b, row);
+	}
+	err = pybatch_log_content(b, row, obj + PY_OB_TYPE, raw, 16);
+	if (!err)
+		err = pybatch_log_content(b, row, obj + ascii, id, len);
+	v->rc = memchr(id, '\0', len) ? -ERANGE : 0;
+	sp_id_name(v->text, id, len);
+	return err;
+}
+
 static int take_text(struct pybatch *b, size_t row, uint64_t obj, const uint8_t *raw,
 		     struct pyvalue *v)
 {
 	uint64_t len = word(raw, AT(PY_OB_SIZE));
 	uint32_t state;
-	size_t full = 0, n = len < PYB_TEXT ? (size_t)len : PYB_TEXT - 1;
 	int err;
 
-	v->is_text = true;
 	memcpy(&state, raw + AT(STR_STATE), sizeof(state));
-	if ((state & STATE_FORM) == STATE_ASCII) {
-		memcpy(v->text, raw + AT(b->rt->lay.str.ascii_data), n);
-		v->text[n] = '\0';
-		v->cut = n < len;
-		v->rc = strlen(v->text) == n ? 0 : -ERANGE; /* a NUL within */
-		err = pybatch_log_content(b, row, obj + PY_OB_TYPE, raw, 16);
-		return err ? err
-			   : pybatch_log_content(b, row, obj + b->rt->lay.str.ascii_data,
-						 raw + AT(b->rt->lay.str.ascii_data), n);
-	}
-	err = py_str(b->rt, obj, v->text, sizeof(v->text), &full);
+	if ((state & STATE_FORM) == STATE_ASCII && len <= SP_ID_MAX)
+		return take_ascii(b, row, obj, raw, len, v);
+	err = read_text(b, obj, v);
 	v->rc = err;
-	v->cut = !err && characters(v->text) != full;
 	return pybatch_fatal(b, err) ? err : pybatch_log_other(b, row);
 }
 
@@ -118,15 +148,12 @@ static int take_value(struct pybatch *b, size_t row, uint64_t obj, const uint8_t
 static int take_alone(struct pybatch *b, size_t row, uint64_t obj, struct pyvalue *v)
 {
 	enum py_type type;
-	size_t full = 0;
 	int err = py_type_of(b->rt, obj, &type, NULL, 0);
 
 	if (!err && type == PY_T_INT) {
 		err = py_int(b->rt, obj, &v->num, &v->negative);
 	} else if (!err && type == PY_T_STR) {
-		v->is_text = true;
-		err = py_str(b->rt, obj, v->text, sizeof(v->text), &full);
-		v->cut = !err && characters(v->text) != full;
+		err = read_text(b, obj, v);
 	} else if (!err) {
 		err = type == PY_T_NONE ? -ENOENT : -EINVAL;
 	}

@@ -323,7 +323,7 @@ static int take_field(const struct py_field *f, const struct pyvalue *v, struct 
 	if (f->what == PY_RID) {
 		if (!v->is_text)
 			snprintf(row->rid, sizeof(row->rid), "%lld", (long long)v->num);
-		else
+		else if (!v->cut) /* else it may be anybody's */
 			memcpy(row->rid, v->text, sizeof(row->rid));
 		return 0;
 	}

@@ -118,6 +118,22 @@ class Manager:
         threading.Event().wait()
 
 
+LONG = "chatcmpl-___prefill_addr_10.0.0.1:20001___decode_addr_10.0.0.2:20002_" + "f" * 32 + "-"
+
+
+def name_of(x):
+    """What an id is called: a long one by its beginning and a hash."""
+    whole = str(x).encode()
+    if len(whole) < 64:
+        return str(x)
+    h = 0xcbf29ce484222325
+    for byte in whole:
+        h = (h ^ byte) * 0x100000001b3 % 2**64
+    for factor in (0xff51afd7ed558ccd, 0xc4ceb9fe1a85ec53):
+        h = (h ^ h >> 33) * factor % 2**64
+    return whole[:46].decode(errors="ignore") + f"~{h ^ h >> 33:016x}"
+
+
 class BootstrapQueue:
     def __init__(self, manager):
         self.queue = []
@@ -139,18 +155,20 @@ class Scheduler:
         self.inflight += [
             Many(7, "r7", Sender(0, 12)), Many(2**64 - 1, "r\u00e9-\u6d4b", Sender(12, 12)), Few(0, "zero"),
             edited(Many(1, "edited", Sender(300, 2**31))), materialised(Few(77, "dict")), Slots(88, "slots", Sender(1, 2)),
-            SlotsAndDict(89, "both"), Few("text-room", "t"), Few(42, "same room"), Few(42, "twice"), moving, moving,
+            SlotsAndDict(89, "both"), Few("text-room", "t"), Few(42, "same room"), Few(42, "twice"),
+            Few(LONG + "0", "l0"), Few(LONG + "1", "l1"), Few("\u00e9" * 500, "l2"), moving, moving,
             # none of these is a room
-            Few(None, "none"), Few(-5, "negative"), Few(2**64, "big"), Few("", "empty"), Few("x" * 64, "long"), Few(1.5, "f"),
+            Few(None, "none"), Few(-5, "negative"), Few(2**64, "big"), Few("", "empty"), Few("x" * 1025, "long"), Few(1.5, "f"),
+            Few("\u00e9" * 1025, "longer"),
             "no request", None]
 
     def expected(self):
         m = self.bootstrap.kv_manager
         for name, queue in (("bootstrap", self.bootstrap.queue[:2]), ("waiting", self.waiting_queue),
-                            ("inflight", self.inflight[:11])):
+                            ("inflight", self.inflight[:14])):
             for r in queue:
                 s = r.disagg_kv_sender if name == "inflight" else None
-                out.append(f"queue {name} {r.bootstrap_room} {r.rid[:63]} {s.curr_idx if s else -1}"
+                out.append(f"queue {name} {name_of(r.bootstrap_room)} {name_of(r.rid)} {s.curr_idx if s else -1}"
                            f"/{s.num_kv_indices if s else -1}")
         for room in sorted(m.request_status, key=str):
             out.append(f"status {room} {int(m.request_status[room])}")
