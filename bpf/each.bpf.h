@@ -18,6 +18,7 @@ enum sp_walk_for {
 	SP_WALK_POST = 2, /* count what is posted */
 	SP_WALK_BACK = 4, /* it was not posted: from w->refused on */
 	SP_WALK_DONE = 8, /* count what is completed */
+	SP_WALK_END = 16, /* forget what was counted */
 };
 
 /* Where a walk over the elements stands. */
@@ -161,6 +162,18 @@ static __always_inline void sp_ahead(__u64 completed, __u64 of, __u64 *most)
 		*most = ahead;
 }
 
+/* Which tally the element at hand is of. False: it cannot be read. */
+static __always_inline bool sp_tally_key_of(const struct sp_each *e, const struct sp_probe *p,
+					    const struct sp_call *c, struct sp_tally_key *key)
+{
+	key->id = e->tally_id;
+	if (!sp_arg(p, e->tally_fetch, c, &key->key) &&
+	    (!e->has_within || !sp_arg(p, e->within_fetch, c, &key->within)))
+		return true;
+	sp_count(SP_C_READ_FAULT);
+	return false;
+}
+
 /* Count the element at hand. */
 __noinline int sp_each_tally(const struct sp_each *e, const struct sp_probe *p,
 			     const struct sp_call *c, __u8 what, __u64 pid_tgid)
@@ -171,14 +184,16 @@ __noinline int sp_each_tally(const struct sp_each *e, const struct sp_probe *p,
 
 	if (!e || !p || !c)
 		return 0;
-	key.id = e->tally_id;
-	if (sp_arg(p, e->tally_fetch, c, &key.key)) {
-		sp_count(SP_C_READ_FAULT);
+	if (!sp_tally_key_of(e, p, c, &key))
+		return 0;
+	asks = !e->has_asks || sp_cond(&e->asks, c);
+	if (what & (SP_WALK_DONE | SP_WALK_END) && !asks)
+		return 0;
+	if (what & SP_WALK_END) {
+		if (!e->has_only || sp_cond(&e->only, c))
+			bpf_map_delete_elem(&sp_tallies, &key);
 		return 0;
 	}
-	asks = !e->has_asks || sp_cond(&e->asks, c);
-	if (what & SP_WALK_DONE && !asks)
-		return 0;
 	t = sp_tally_of(&key, !(what & SP_WALK_BACK));
 	if (!t)
 		return 0;
@@ -217,7 +232,7 @@ __noinline int sp_each_one(const struct sp_each *e, const struct sp_probe *p, st
 	c->posted = !(what & SP_WALK_BACK);
 	w->count++;
 	w->posted += c->posted;
-	if (what & (SP_WALK_POST | SP_WALK_BACK | SP_WALK_DONE))
+	if (what & (SP_WALK_POST | SP_WALK_BACK | SP_WALK_DONE | SP_WALK_END))
 		sp_each_tally(e, p, c, what, pid_tgid);
 	if (!(what & SP_WALK_RECORDS) || (e->first && w->found))
 		return 0;
@@ -243,6 +258,8 @@ static __always_inline __u8 sp_walk_what(const struct sp_each *e, enum sp_turn t
 		else if ((__s32)c->ret)
 			what |= SP_WALK_BACK;
 	}
+	if (e->tally == SP_TALLY_END && site < SP_SITE_RETURN)
+		what |= SP_WALK_END;
 	/* not at the entry, when it is only saved: there they are not complete yet */
 	if (e->tally == SP_TALLY_DONE && site != SP_SITE_SAVE)
 		what |= SP_WALK_DONE;

@@ -162,6 +162,8 @@ struct sp_each_level {
 #define SP_TALLY_DONE                                                                              \
 	2 /* each element is a completion; failed by `only`; asks: it counts at all                \
 	   */
+#define SP_TALLY_END                                                                               \
+	3 /* each element that `only` and asks let pass is a key that is over: it counts anew */
 struct sp_each {
 	struct sp_each_level level[2];
 	struct sp_fetch only; /* a condition: an element without it gives no record */
@@ -179,13 +181,17 @@ struct sp_each {
 	__u8 tally_id;  /* which tally of the profile: probes of one tally share it */
 	/* Index of the key's first fetch program, SP_MAX_FETCH: none. Set when it is loaded. */
 	__u8 tally_fetch;
-	__u8 pad[3];
+	/* What the key is unique in (a device), the same way. */
+	__u8 has_within;
+	__u8 within_arg;
+	__u8 within_fetch;
 };
 /* What is posted and not completed. Map sp_tallies. Counted at a post's entry (before anybody can
  * poll the completion); of a post that fails what was not posted is taken back. */
 #define SP_MAX_TALLIES 8192 /* keys, over all processes */
 struct sp_tally_key {
 	__u64 key;
+	__u64 within; /* 0: the key is the process's */
 	__u32 pid;
 	__u32 id; /* sp_each.tally_id */
 };

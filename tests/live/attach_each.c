@@ -27,7 +27,8 @@ static const char yaml[] = RIG_YAML
 	"          - {name: qp, fetch: \"+0($arg1)\", type: s32}\n"
 	"          - {name: value, fetch: \"+0($each)\", type: s64}\n"
 	"          - {name: rc, fetch: $retval, type: s32}\n"
-	"        tally: {name: queue, key: qp, posts: true,\n"
+	"          - {name: device, fetch: \"+16($arg1)\", type: u64}\n"
+	"        tally: {name: queue, key: qp, within: device, posts: true,\n"
 	"          refused: \"+8($arg1)\", if: {fetch: \"+16($each):s32\", mask: 1}}\n" RIG_CALL
 	"      - name: some\n        library: smoke\n        symbol: calls_post\n"
 	"        on: return\n"
@@ -57,12 +58,21 @@ static const char yaml[] = RIG_YAML
 	"        args:\n"
 	"          - {name: status, fetch: \"+0($each)\", type: s32}\n"
 	"          - {name: qp, fetch: \"+4($each)\", type: s32}\n"
-	"        tally: {name: queue, key: qp, completes: true}\n" RIG_CALL
+	"          - {name: device, fetch: \"+16($arg1)\", type: u64}\n"
+	"        tally: {name: queue, key: qp, within: device, completes: true}\n" RIG_CALL
+	"      - name: end\n        library: smoke\n        symbol: calls_end\n        on: entry\n"
+	"        each: {array: $arg1, count: \\1, stride: 1}\n"
+	"        only: {fetch: $arg2, mask: 2}\n"
+	"        args:\n"
+	"          - {name: qp, fetch: \"+0($arg1)\", type: s32}\n"
+	"          - {name: device, fetch: \"+16($arg1)\", type: u64}\n"
+	"        tally: {name: queue, key: qp, within: device, ends: true,\n"
+	"          if: {fetch: $arg2, mask: 1}}\n" RIG_CALL
 	"      - name: batch\n        library: smoke\n        symbol: calls_batch\n"
 	"        on: entry\n"
 	"        each: {array: \"+0($arg1)\", end: \"+8($arg1)\", number: \"+16($arg1)\"}\n"
 	"        args: [{name: value, fetch: \"+0($each)\", type: s64}]\n" RIG_CALL;
-#define PROBES 7
+#define PROBES 8
 
 static int attach(void **state)
 {
@@ -207,7 +217,7 @@ static void test_arrays(void **state)
 /* ---- tallies -------------------------------------------------------------------------------- */
 
 struct tally_of {
-	uint64_t key;
+	uint64_t key, within;
 	struct sp_tally n;
 	int seen;
 };
@@ -217,15 +227,16 @@ static void take(void *ctx, const struct attach_tally *t)
 	struct tally_of *want = ctx;
 
 	assert_int_equal(t->pid, target.pid);
-	if (t->id || t->key != want->key)
+	if (t->id || t->key != want->key || t->within != want->within)
 		return;
 	want->n = t->n;
 	want->seen++;
 }
 
-static struct sp_tally tally(uint64_t key)
+/* Of device << 8 | id, as post() takes it. */
+static struct sp_tally tally(uint64_t queue)
 {
-	struct tally_of t = {.key = key};
+	struct tally_of t = {.key = queue & 255, .within = queue >> 8};
 
 	assert_int_equal(attach_tallies(rig.attach, take, &t), 0);
 	assert_true(t.seen <= 1);
@@ -308,6 +319,40 @@ static void test_posted_in_part(void **state)
 	assert_int_equal(rig_gained(&rig, SP_C_READ_FAULT), 0);
 }
 
+static void end(int queue, int how)
+{
+	rig_clear(&rig);
+	target_say(&target, "call calls_do_end 0x%x", queue << 16 | how);
+	rig_pump(&rig);
+}
+
+/* A key that is over counts anew; the same number of another device is another key. */
+static void test_tally_ends(void **state)
+{
+	const int here = 23, there = 1 << 8 | 23;
+	struct sp_tally t;
+
+	rig_start(&rig);
+	post(here, PLAIN, 3);
+	post(there, PLAIN, 2);
+	end(here, 1);
+	assert_int_equal(rig_count(&rig, "end"), 0);
+	end(here, 2);
+	assert_int_equal(tally(here).posted, 3);
+	assert_int_equal(tally(there).posted, 2);
+	end(here, 3);
+	assert_int_equal(rig_count(&rig, "end"), 1);
+	assert_int_equal(tally(here).posted, 0);
+	assert_int_equal(tally(there).posted, 2);
+	post(here, PLAIN, 1);
+	poll_done(there, 2);
+	t = tally(here);
+	assert_int_equal(t.posted, 1);
+	assert_int_equal(t.completed, 0);
+	assert_int_equal(tally(there).completed, 2);
+	assert_int_equal(rig_gained(&rig, SP_C_READ_FAULT), 0);
+}
+
 static bool forgotten(struct rig *r, long arg)
 {
 	struct tally_of t = {.key = 17};
@@ -335,6 +380,7 @@ int main(void)
 		cmocka_unit_test(test_arrays),
 		cmocka_unit_test(test_tallies),
 		cmocka_unit_test(test_posted_in_part),
+		cmocka_unit_test(test_tally_ends),
 		cmocka_unit_test(test_tallies_of_the_dead), /* the last */
 	};
 

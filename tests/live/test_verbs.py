@@ -21,6 +21,10 @@ EV_GAP = 8
 RETRY_EXCEEDED, ACCESS_ERROR = 12, 3  # enum ibv_wc_status, enum ibv_event_type
 
 
+def qp(number):
+    return f"queue pair standin0/{number}"
+
+
 class Posts:
     """One program, from its start to the end of its watch."""
 
@@ -60,6 +64,10 @@ class Posts:
             sp.wait_for(lambda: self.tallies(w.db, 259), 10, "another post without completion")
             say("b", "destroy 3")
             sp.wait_for(lambda: self.tallies(w.db, 259)[-1]["code"] == 0, 10, "none of a queue pair that is gone")
+            say("b", "qp 3; stall 3; write 3 1")
+            sp.wait_for(lambda: self.tallies(w.db, 259)[-1]["code"] == 1, 10, "that of another with its number")
+            say("b", "reset 3; write 3 2")
+            sp.wait_for(lambda: self.tallies(w.db, 259)[-1]["code"] == 2, 10, "what was posted after a reset")
             self.app.tell("d", "block post_send; announce 303; send 303; write 2 1; leave")
             self.stuck = w.wait_stuck(303)
             say("c", "unblock")
@@ -80,8 +88,8 @@ class Posts:
     def calls(self, probe, *kinds):
         return [e for e in self.events if e["role_name"] == "call" and e["probe_name"] == probe and e["kind"] in kinds]
 
-    def tallies(self, db, qp=257):
-        return [e for e in self.read(db) if e["kind"] == "tally" and e["object"] == f"queue pair {qp}"]
+    def tallies(self, db, number=257):
+        return [e for e in self.read(db) if e["kind"] == "tally" and e["object"] == qp(number)]
 
 
 class Verbs(unittest.TestCase):
@@ -119,50 +127,50 @@ class Verbs(unittest.TestCase):
             with self.subTest(provider=run.name):
                 found = [(e["its_room"], e["object"], e["count"], e["code"])
                          for e in run.calls("ibv_post_send", "post")]
-                self.assertEqual(found, [("301", "queue pair 256", 4, 0), ("302", "queue pair 257", 3, 0),
-                                         ("302", "queue pair 257", None, 0), (None, "queue pair 259", 5, errno.ENOMEM),
-                                         ("303", "queue pair 258", None, 0)], "and one that failed")
+                self.assertEqual(found, [("301", qp(256), 4, 0), ("302", qp(257), 3, 0),
+                                         ("302", qp(257), None, 0), (None, qp(259), 5, errno.ENOMEM),
+                                         ("303", qp(258), None, 0)], "and one that failed")
 
     def test_others_are_counted(self):
         for run in self.runs:
             with self.subTest(provider=run.name):
-                self.assertEqual(sum(e["count"] for e in run.calls("ibv_post_send", "count")), 4)
-                self.assertTrue(any("belong to no room: ibv_post_send 4" in line for line in run.err), run.err)
+                self.assertEqual(sum(e["count"] for e in run.calls("ibv_post_send", "count")), 7)
+                self.assertTrue(any("belong to no room: ibv_post_send 7" in line for line in run.err), run.err)
 
     def test_failed_completions_have_names(self):
         for run in self.runs:
             with self.subTest(provider=run.name):
                 found = [(e["its_room"], e["object"], e["status"], e["note"])
                          for e in run.calls("ibv_poll_cq", "completion")]
-                self.assertEqual(found, [(None, "queue pair 256", OPS_ERROR, "transport retry counter exceeded"),
-                                         (None, "queue pair 256", OPS_ERROR, "work request flushed error"),
-                                         (None, "queue pair 256", OPS_ERROR, "work request flushed error")])
+                self.assertEqual(found, [(None, qp(256), OPS_ERROR, "transport retry counter exceeded"),
+                                         (None, qp(256), OPS_ERROR, "work request flushed error"),
+                                         (None, qp(256), OPS_ERROR, "work request flushed error")])
 
     def test_asynchronous_events(self):
         for run in self.runs:
             with self.subTest(provider=run.name):
                 found = [(e["object"], e["status"], e["note"]) for e in run.calls("ibv_get_async_event", "async")]
-                self.assertEqual(found, [("queue pair 257", OPS_ERROR, "queue pair access error")])
+                self.assertEqual(found, [(qp(257), OPS_ERROR, "queue pair access error")])
 
     def test_posted_and_not_completed(self):
         """Four requests, of which two ask for a completion."""
         for run in self.runs:
             with self.subTest(provider=run.name):
                 found = [(e["its_room"], e["object"], e["code"]) for e in run.calls("ibv_post_send", "tally")
-                         if e["object"] == "queue pair 257"]
-                self.assertEqual((found[0], found[-1]), (("302", "queue pair 257", 2), (None, "queue pair 257", 0)))
-                self.assertIn("queue pair 257: 2 posted and not completed", " ".join(run.waiting["evidence"]))
-                self.assertNotIn(("tally", "queue pair 256"), [(e["kind"], e["object"]) for e in run.events],
+                         if e["object"] == qp(257)]
+                self.assertEqual((found[0], found[-1]), (("302", qp(257), 2), (None, qp(257), 0)))
+                self.assertIn("queue pair standin0/257: 2 posted and not completed", " ".join(run.waiting["evidence"]))
+                self.assertNotIn(("tally", qp(256)), [(e["kind"], e["object"]) for e in run.events],
                                  "all that was posted there came back")
 
     def test_posted_in_part(self):
         """Of five requests the queue pair takes two: these are open."""
         for run in self.runs:
             with self.subTest(provider=run.name):
-                found = [e["code"] for e in run.calls("ibv_post_send", "tally") if e["object"] == "queue pair 259"]
-                self.assertEqual(found, [2, 0])
+                found = [e["code"] for e in run.calls("ibv_post_send", "tally") if e["object"] == qp(259)]
+                self.assertEqual([code for code in found if code], [2, 1, 2])
                 found = [(e["count"], e["status"], e["note"]) for e in run.calls("ibv_post_send", "post")
-                         if e["object"] == "queue pair 259"]
+                         if e["object"] == qp(259)]
                 self.assertEqual(found, [(5, OPS_ERROR, "queue full")])
 
     def test_blocked_in_a_post(self):

@@ -34,6 +34,7 @@ enum {
 	P_FREE,  /* its end */
 	P_SEND,  /* a tally's post, scope: call */
 	P_RECV,  /* waits */
+	P_END,   /* a key of the tally is over */
 };
 
 static const char rig_text[] =
@@ -78,11 +79,16 @@ static const char rig_text[] =
 	"      - {name: free, library: x, symbol: free, args: [{name: op, fetch: \"$arg1\", type: "
 	"x64}], event: {role: close}}\n"
 	"      - {name: send, library: x, symbol: send, on: return, scope: call, each: {list: "
-	"\"$arg2\", next: 8}, events: first, args: [{name: qp, fetch: \"$arg1\", type: u64}], "
-	"tally: {name: queue pair, key: qp, posts: true}, event: {role: call, kind: post, object: "
-	"\"queue pair {qp}\"}}\n"
+	"\"$arg2\", next: 8}, events: first, args: [{name: qp, fetch: \"$arg1\", type: u32}, "
+	"{name: dev, fetch: \"$arg3\", type: x64}], tally: {name: queue pair, key: qp, within: "
+	"dev, posts: true}, event: {role: call, kind: post, object: \"queue pair {qp}\"}}\n"
 	"      - {name: recv, library: x, symbol: recv, on: return, waits: true, args: [{name: n, "
-	"fetch: \"$arg1\", type: u64}], event: {role: call, kind: recv}}\n";
+	"fetch: \"$arg1\", type: u64}], event: {role: call, kind: recv}}\n"
+	"      - {name: end, library: x, symbol: end, each: {list: \"$arg2\", next: 8}, args: "
+	"[{name: "
+	"qp, fetch: \"$arg1\", type: u32}, {name: dev, fetch: \"$arg3\", type: x64}], tally: "
+	"{name: "
+	"queue pair, key: qp, within: dev, ends: true}, event: {role: call, kind: end}}\n";
 
 struct rig {
 	struct profile_file *pf;

@@ -321,18 +321,72 @@ static void test_room_of_what_was_refused(void **state)
 	assert_string_equal(last_tally(r)->room, "8");
 }
 
-/* A queue that is destroyed takes what is open with it: its address may come again. */
-static void test_key_is_released(void **state)
+/* A queue that is destroyed takes what is open with it. */
+static void test_key_is_over(void **state)
 {
 	struct rig *r = *state;
 
 	look(r, 3 * SEC, 5, 5, 3, SEC, SEC);
 	assert_int_equal(last_tally(r)->code, 2);
-	give(r, P_CLOSE, 1, 0, 4 * SEC, 4 * SEC, 17);
-	look(r, 5 * SEC, 5, 5, 3, SEC, SEC);
+	give(r, P_END, 1, 0, 4 * SEC, 4 * SEC, 17);
+	collect_tallies(r->c, NULL, 0, 5 * SEC);
+	release(r, 5 * SEC);
 	assert_int_equal(last_tally(r)->code, 0);
 	look(r, 9 * SEC, 8, 8, 5, 7 * SEC, 7 * SEC);
-	assert_int_equal(last_tally(r)->code, 1);
+	assert_int_equal(last_tally(r)->code, 3);
+}
+
+/* Its number comes again before anybody has looked: posts of now are not those of then. */
+static void test_key_comes_again(void **state)
+{
+	struct rig *r = *state;
+
+	post(r, 1, SEC, SEC + 10, 3);
+	give(r, P_ROOM, 1, 0, SEC, SEC + 100, 7);
+	look_early(r, 3 * SEC, 3, 3, 0, 0, 0, SEC + 10);
+	assert_string_equal(last_tally(r)->room, "7");
+	give(r, P_END, 1, 0, 4 * SEC, 4 * SEC, 17);
+	post(r, 1, 4 * SEC + 5, 4 * SEC + 10, 2);
+	give(r, P_ROOM, 1, 0, 4 * SEC + 5, 4 * SEC + 100, 7);
+	post(r, 1, 5 * SEC, 5 * SEC + 10, 2);
+	give(r, P_ROOM, 1, 0, 5 * SEC, 5 * SEC + 100, 8);
+	look(r, 7 * SEC, 4, 4, 2, 5 * SEC + 10, 5 * SEC + 20);
+	assert_int_equal(last_tally(r)->code, 2);
+	assert_string_equal(last_tally(r)->room, "8");
+}
+
+/* An operation may have the number of a queue. */
+static void test_operation_with_the_number(void **state)
+{
+	struct rig *r = *state;
+
+	look(r, 3 * SEC, 5, 5, 3, SEC, SEC);
+	give(r, P_CLOSE, 1, 0, 4 * SEC, 4 * SEC, 17);
+	look(r, 5 * SEC, 5, 5, 3, SEC, SEC);
+	assert_int_equal(kinds(r, "tally"), 1);
+}
+
+/* Two devices may give one number. */
+static void test_number_of_two(void **state)
+{
+	static const struct sp_tally moves = {
+		.posted = 9, .asked = 9, .completed = 8, .post_ns = 6 * SEC, .done_ns = 6 * SEC};
+	static const struct sp_tally stands = {.posted = 2, .asked = 2, .post_ns = SEC};
+	struct attach_tally t[] = {{.pid = PID, .key = 17, .within = 1, .n = stands},
+				   {.pid = PID, .key = 17, .within = 2, .n = moves}};
+	struct rig *r = *state;
+
+	give_call(r, P_SEND, 1, 0, SEC, SEC + 5, (const uint64_t[3]){17, 1}, 2);
+	give_call(r, P_SEND, 1, 0, 6 * SEC, 6 * SEC + 5, (const uint64_t[3]){17, 2}, 1);
+	collect_tallies(r->c, t, 2, 6 * SEC + 10);
+	release(r, 6 * SEC + 10);
+	assert_int_equal(kinds(r, "tally"), 1);
+	assert_int_equal(last_tally(r)->code, 2);
+	assert_int_equal(last_tally(r)->op, SEC);
+	give_call(r, P_END, 1, 0, 7 * SEC, 7 * SEC, (const uint64_t[3]){17, 2}, 1);
+	collect_tallies(r->c, t, 1, 8 * SEC);
+	release(r, 8 * SEC);
+	assert_int_equal(kinds(r, "tally"), 1);
 }
 
 /* As many keys as the kernel side counts, the map's limit: what is known of one is not given up for
@@ -384,7 +438,10 @@ int main(void)
 		RIG(test_all_complete_some_asked),
 		RIG(test_room_of_a_tally),
 		RIG(test_room_of_what_was_refused),
-		RIG(test_key_is_released),
+		RIG(test_key_is_over),
+		RIG(test_key_comes_again),
+		RIG(test_operation_with_the_number),
+		RIG(test_number_of_two),
 		RIG(test_many_keys),
 	};
 

@@ -103,10 +103,12 @@ static const struct slip errors[] = {
 	{HEAD PUSH CALL LIST ARG_QP "        tally: {name: a, key: b, posts: true}\n", "14",
 	 "no argument is named \"b\""},
 	{HEAD PUSH CALL LIST ARG_QP "        tally: {name: a, key: qp}\n", "14",
-	 "either posts: true"},
+	 "one of posts: true"},
 	{HEAD PUSH CALL LIST ARG_QP
 	 "        tally: {name: a, key: qp, posts: true, completes: true}\n",
-	 "14", "either posts: true"},
+	 "14", "one of posts: true"},
+	{HEAD PUSH CALL LIST ARG_QP "        tally: {name: a, key: qp, within: b, ends: true}\n",
+	 "14", "no argument is named \"b\""},
 	{HEAD PUSH CALL LIST ARG_QP
 	 "        tally: {name: a name that is far too long, key: qp, posts: true}\n",
 	 "14", "1 to 23 characters"},

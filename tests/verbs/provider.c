@@ -50,6 +50,7 @@ struct qp {
 struct context {
 	char priv[1 << 14]; /* libibverbs's own part */
 	struct verbs_context v;
+	struct ibv_device device;
 	int event_fd;
 };
 
@@ -57,7 +58,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, unblocked = PTHREAD_COND_INITIALIZER;
 static struct qp *qps[MAX_QPS];
 static int nqps;
-static uint32_t next_number = 0x100;
 static const char *blocked;
 
 /* ---- the engine ------------------------------------------------------------------------------ */
@@ -210,6 +210,20 @@ static struct ibv_cq *create_cq(struct ibv_context *c, int n, struct ibv_comp_ch
 	return cq ? &cq->base : NULL;
 }
 
+/* As a device may: the lowest that is free, its own beside those of other devices. */
+static uint32_t free_number(const struct ibv_context *c)
+{
+	uint32_t n = 0x100;
+
+	for (int i = 0; i < nqps; i++) {
+		if (qps[i]->base.context != c || qps[i]->base.qp_num != n)
+			continue;
+		n++;
+		i = -1;
+	}
+	return n;
+}
+
 static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct qp *q = calloc(1, sizeof(*q));
@@ -220,7 +234,7 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 		q->base.pd = pd;
 		q->base.send_cq = attr->send_cq;
 		q->base.recv_cq = attr->recv_cq;
-		q->base.qp_num = next_number++;
+		q->base.qp_num = free_number(pd->context);
 		q->base.qp_type = attr->qp_type;
 		pthread_mutex_init(&q->base.mutex, NULL);
 		pthread_cond_init(&q->base.cond, NULL);
@@ -229,6 +243,17 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 	}
 	pthread_mutex_unlock(&lock);
 	return q ? &q->base : NULL;
+}
+
+static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct qp *q = (struct qp *)qp;
+
+	pthread_mutex_lock(&lock);
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		q->head = q->tail; /* these never complete */
+	pthread_mutex_unlock(&lock);
+	return 0;
 }
 
 static int destroy_qp(struct ibv_qp *qp)
@@ -247,10 +272,10 @@ static void async_event(struct ibv_context *c, struct ibv_async_event *event)
 }
 
 static void *const common_ops[SLOTS] = {
-	[SLOT_POST_SEND] = post_send,     [SLOT_POLL_CQ] = poll_cq,
-	[SLOT_ALLOC_PD] = alloc_pd,       [SLOT_CREATE_CQ] = create_cq,
-	[SLOT_CREATE_QP] = create_qp,     [SLOT_DESTROY_QP] = destroy_qp,
-	[SLOT_ASYNC_EVENT] = async_event,
+	[SLOT_POST_SEND] = post_send, [SLOT_POLL_CQ] = poll_cq,
+	[SLOT_ALLOC_PD] = alloc_pd,   [SLOT_CREATE_CQ] = create_cq,
+	[SLOT_CREATE_QP] = create_qp, [SLOT_DESTROY_QP] = destroy_qp,
+	[SLOT_MODIFY_QP] = modify_qp, [SLOT_ASYNC_EVENT] = async_event,
 };
 static void *const other_ops[SLOTS] = {
 	[SLOT_POLL_CQ] = poll_cq_other,
@@ -285,6 +310,8 @@ EXPORT struct ibv_context *standin_open(void)
 	ctx = &c->v.context;
 	c->v.sz = sizeof(c->v);
 	c->v.priv = (void *)c->priv;
+	strcpy(c->device.name, "standin0");
+	ctx->device = &c->device;
 	ctx->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	ctx->async_fd = fd[0];
 	c->event_fd = fd[1];

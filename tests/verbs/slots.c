@@ -53,6 +53,7 @@ int main(void)
 	struct ibv_async_event event;
 	struct ibv_cq cq = {.context = c};
 	struct ibv_qp qp = {.context = c};
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 	int fd[2];
 
 	v.sz = sizeof(v);
@@ -70,6 +71,8 @@ int main(void)
 	tell("CREATE_CQ");
 	ibv_create_qp(&pd, &attr);
 	tell("CREATE_QP");
+	ibv_modify_qp(&qp, &reset, IBV_QP_STATE);
+	tell("MODIFY_QP");
 	ibv_destroy_qp(&qp);
 	tell("DESTROY_QP");
 	if (pipe(fd) || write(fd[1], &desc, sizeof(desc)) != sizeof(desc))

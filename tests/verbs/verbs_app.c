@@ -4,7 +4,7 @@
  * <infiniband/verbs.h>. Steps of its threads (steps.h):
  *   open FILE                 load a provider, and open its device
  *   qp N                      make queue pair N (0 to 7); its number
- *   destroy N                 and destroy it
+ *   destroy N, reset N        and destroy it, or reset its state
  *   write N COUNT [BYTES [quiet]]  COUNT requests in one call; quiet: only the last one asks for a
  *                             completion; result of the call
  *   poll, drain COUNT         ibv_poll_cq once; until so many have come: status of each
@@ -192,6 +192,12 @@ static int do_verbs(struct worker *w, const char *text)
 	if (sscanf(text, "destroy %u", &n) == 1) {
 		say(w, " %d", ibv_destroy_qp(qps[n]));
 		qps[n] = NULL;
+		return 0;
+	}
+	if (sscanf(text, "reset %u", &n) == 1) {
+		struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+		say(w, " %d", ibv_modify_qp(qps[n], &attr, IBV_QP_STATE));
 		return 0;
 	}
 	if (sscanf(text, "write %u %u %u %7s", &n, &count, &bytes, word) >= 1) {

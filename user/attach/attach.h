@@ -116,7 +116,7 @@ int attach_inside(const struct attach *a, uint64_t older_than_ns, attach_inside_
 struct attach_tally {
 	uint32_t pid;
 	int id; /* tally of the profile (struct profile.tally) */
-	uint64_t key;
+	uint64_t key, within;
 	struct sp_tally n;
 };
 typedef void (*attach_tally_fn)(void *ctx, const struct attach_tally *t);

@@ -60,6 +60,7 @@ int calls_fill(const struct silentpin_bpf *skel, const struct profile *p)
 		if (p->probes[i].off || !(p->probes[i].prog.flags & SP_P_EACH))
 			continue;
 		each.tally_fetch = calls_fetch_of(&p->probes[i].prog, each.tally_arg);
+		each.within_fetch = calls_fetch_of(&p->probes[i].prog, each.within_arg);
 		if (bpf_map_update_elem(fd, &i, &each, BPF_ANY))
 			return -errno;
 	}

@@ -12,7 +12,8 @@ int attach_tallies(const struct attach *a, attach_tally_fn fn, void *ctx)
 	bool more = fd >= 0 && !bpf_map_get_next_key(fd, NULL, &key);
 
 	while (more) {
-		struct attach_tally t = {.pid = key.pid, .id = (int)key.id, .key = key.key};
+		struct attach_tally t = {
+			.pid = key.pid, .id = (int)key.id, .key = key.key, .within = key.within};
 
 		if (watched_find(a, key.pid) && !bpf_map_lookup_elem(fd, &key, &t.n))
 			fn(ctx, &t);

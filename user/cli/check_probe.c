@@ -168,6 +168,9 @@ static void print_level(const struct sp_each_level *l, const char *before)
 
 static void print_each(const struct profile *p, const struct profile_probe *probe)
 {
+	static const char *const does[] = {[SP_TALLY_POST] = "counts what is posted",
+					   [SP_TALLY_DONE] = "counts what is completed",
+					   [SP_TALLY_END] = "ends what is posted"};
 	const struct sp_each *e = &probe->each;
 	char words[200];
 
@@ -184,9 +187,10 @@ static void print_each(const struct profile *p, const struct profile_probe *prob
 					   : "for every one of them");
 	if (!e->tally)
 		return;
-	printf("      counts what is %s in each %s, by %s",
-	       e->tally == SP_TALLY_POST ? "posted" : "completed", p->tallies[e->tally_id].name,
+	printf("      %s in each %s, by %s", does[e->tally], p->tallies[e->tally_id].name,
 	       probe->args[e->tally_arg].name);
+	if (e->has_within)
+		printf(" within %s", probe->args[e->within_arg].name);
 	if (e->has_asks) {
 		fetch_print(&e->asks, words, sizeof(words));
 		printf(", %sonly if (%s)",

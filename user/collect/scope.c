@@ -122,8 +122,6 @@ void scope_learn(struct scope *s, const struct sp_event *ev)
 
 	if (!ev->op)
 		return;
-	if (ev->role == ROLE_CLOSE)
-		tallies_close(s->tallies, ev->pid, ev->op);
 	if (ev->role == ROLE_CLOSE || (ev->role == ROLE_POST && (ev->flags & EV_CREATED)))
 		oprooms_forget(s->ops, ev->pid, ev->op);
 	if (!ev->room[0] || (ev->role != ROLE_POST && ev->role != ROLE_STATUS))
@@ -274,6 +272,8 @@ void scope_record(struct scope *s, const struct sp_rec_hit *rec, const struct sp
 	struct sp_event mark;
 	struct thread *t;
 
+	if (s->p->probes[rec->h.probe].each.tally == SP_TALLY_END)
+		tallies_end(s->tallies, rec);
 	if (ev && more->work != WORK_NONE && ev->role == ROLE_CALL) {
 		mark = *ev;
 		mark.flags |= EV_MARK;

@@ -14,7 +14,7 @@
 #define SAME_POST_NS 1000000
 
 struct key {
-	uint64_t key;
+	uint64_t key, within;
 	uint32_t pid, id;
 };
 
@@ -32,12 +32,10 @@ struct tally {
 	struct run run;
 	char object[32];
 	uint64_t early_asked; /* as of the last look */
-	uint64_t forgiven;    /* will never complete */
 	uint64_t told, told_op;
-	uint64_t close_ns;
 	uint64_t look;
 	int grew; /* looks at which more had completed than was asked */
-	bool known, moving, closed;
+	bool moving;
 	UT_hash_handle hh;
 };
 
@@ -76,12 +74,18 @@ void tallies_free(struct tallies *t)
 	free(t);
 }
 
-static struct tally *get(struct tallies *t, uint32_t pid, int id, uint64_t key)
+static struct tally *find(const struct tallies *t, const struct key *want)
 {
-	struct key want = {.key = key, .pid = pid, .id = (uint32_t)id};
 	struct tally *k;
 
-	HASH_FIND(hh, t->table, &want, sizeof(want), k);
+	HASH_FIND(hh, t->table, want, sizeof(*want), k);
+	return k;
+}
+
+static struct tally *get(struct tallies *t, const struct key *want)
+{
+	struct tally *k = find(t, want);
+
 	if (k)
 		return k;
 	while (HASH_COUNT(t->table) >= TALLIES_MAX)
@@ -89,7 +93,7 @@ static struct tally *get(struct tallies *t, uint32_t pid, int id, uint64_t key)
 	k = calloc(1, sizeof(*k));
 	if (!k)
 		return NULL;
-	k->key = want;
+	k->key = *want;
 	k->run.probe = -1;
 	HASH_ADD(hh, t->table, key, sizeof(k->key), k);
 	if (k->hh.tbl)
@@ -108,16 +112,31 @@ static bool same_run(const struct run *r, const struct sp_rec *h, const char *ro
 	return !r->enter_ns && r->room[0] && !strcmp(r->room, room);
 }
 
+/* Which one the record is of. False: it does not say. */
+static bool key_of(const struct tallies *t, const struct sp_rec_hit *rec, struct key *key)
+{
+	const struct sp_each *each = &t->p->probes[rec->h.probe].each;
+
+	*key = (struct key){.pid = rec->h.pid, .id = each->tally_id};
+	if (each->tally_arg >= SP_MAX_ARGS || rec->len[each->tally_arg])
+		return false;
+	key->key = rec->val[each->tally_arg];
+	if (!each->has_within)
+		return true;
+	if (each->within_arg >= SP_MAX_ARGS || rec->len[each->within_arg])
+		return false;
+	key->within = rec->val[each->within_arg];
+	return true;
+}
+
 void tallies_post(struct tallies *t, const struct sp_rec_hit *rec, const char *room,
 		  uint64_t enter_ns, const char *object)
 {
-	const struct sp_each *each = &t->p->probes[rec->h.probe].each;
 	struct tally *k;
 	struct run *r;
+	struct key key;
 
-	if (each->tally_arg >= SP_MAX_ARGS || rec->len[each->tally_arg])
-		return;
-	k = get(t, rec->h.pid, each->tally_id, rec->val[each->tally_arg]);
+	k = key_of(t, rec, &key) ? get(t, &key) : NULL;
 	if (!k)
 		return;
 	r = &k->run;
@@ -157,16 +176,17 @@ void tallies_moved(struct tallies *t, uint32_t pid, uint32_t tid, uint64_t from_
 			k->run.enter_ns = to_ns;
 }
 
-void tallies_close(struct tallies *t, uint32_t pid, uint64_t key)
+void tallies_end(struct tallies *t, const struct sp_rec_hit *rec)
 {
-	for (int id = 0; id < t->p->ntallies; id++) {
-		struct key want = {.key = key, .pid = pid, .id = (uint32_t)id};
-		struct tally *k;
+	struct tally *k;
+	struct key key;
 
-		HASH_FIND(hh, t->table, &want, sizeof(want), k);
-		if (k)
-			k->closed = true;
-	}
+	k = key_of(t, rec, &key) ? find(t, &key) : NULL;
+	if (!k)
+		return;
+	k->run = (struct run){.probe = k->run.probe};
+	k->early_asked = 0;
+	k->grew = 0;
 }
 
 void tallies_loss(struct tallies *t, uint32_t pid)
@@ -190,12 +210,11 @@ void tallies_gone(struct tallies *t, uint32_t pid)
 /* ---- looks --------------------------------------------------------------------------------- */
 
 /* What is open, at least. all: of all posts, not only of those with a completion asked for. */
-static uint64_t open_of(const struct tally *k, const struct sp_tally *n, bool all)
+static uint64_t open_of(const struct sp_tally *n, bool all)
 {
 	uint64_t in = all ? n->posted + n->early : n->asked + n->early_asked;
-	uint64_t out = n->completed + k->forgiven;
 
-	return in > out ? in - out : 0;
+	return in > n->completed ? in - n->completed : 0;
 }
 
 /* Is all that is open of the room of the last posts? */
@@ -253,7 +272,10 @@ static void tell(struct tallies *t, struct tally *k, const struct sp_tally *n, u
 
 static void look_at(struct tallies *t, const struct attach_tally *row, uint64_t now_ns)
 {
-	struct tally *k = get(t, row->pid, row->id, row->key);
+	struct tally *k = get(t, &(struct key){.key = row->key,
+					       .within = row->within,
+					       .pid = row->pid,
+					       .id = (uint32_t)row->id});
 	const struct sp_tally *n = &row->n;
 	uint64_t last = n->post_ns > n->done_ns ? n->post_ns : n->done_ns;
 	uint64_t open;
@@ -267,12 +289,7 @@ static void look_at(struct tallies *t, const struct attach_tally *row, uint64_t 
 	k->early_asked = n->early_asked;
 	/* nobody stops after posts of which none tells him that it is complete */
 	all = k->grew >= TALLIES_LOOKS || (!n->asked && n->completed);
-	if (k->closed) {
-		k->closed = false;
-		k->forgiven = 0;
-		k->forgiven = open_of(k, n, all);
-	}
-	open = open_of(k, n, all);
+	open = open_of(n, all);
 	if (!open) {
 		k->moving = false;
 		if (k->told)
@@ -290,12 +307,18 @@ static void look_at(struct tallies *t, const struct attach_tally *row, uint64_t 
 void tallies_look(struct tallies *t, const struct attach_tally *row, int n, uint64_t now_ns)
 {
 	static const struct sp_tally none;
+	struct tally *next;
 
 	t->look++;
 	for (int i = 0; i < n; i++)
 		look_at(t, &row[i], now_ns);
-	/* what the kernel side counts no more */
-	for (struct tally *k = t->table; k; k = k->hh.next)
-		if (k->look != t->look && k->told)
+	/* what the kernel side counts no more: it is over */
+	for (struct tally *k = t->table; k; k = next) {
+		next = k->hh.next;
+		if (k->look == t->look)
+			continue;
+		if (k->told)
 			tell(t, k, &none, 0, false, now_ns);
+		drop(t, k);
+	}
 }

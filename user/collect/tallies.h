@@ -19,7 +19,7 @@
 #include "collect/calls.h"
 
 #define TALLIES_NS    1000000000ull
-#define TALLIES_MAX   SP_MAX_TALLIES /* keys of which the last posts are known: all of them */
+#define TALLIES_MAX   (2 * SP_MAX_TALLIES) /* all that are counted, and those that are just over */
 #define TALLIES_LOOKS 3
 
 struct tallies;
@@ -32,8 +32,8 @@ void tallies_post(struct tallies *t, const struct sp_rec_hit *rec, const char *r
 void tallies_known(struct tallies *t, uint32_t pid, uint32_t tid, uint64_t enter_ns,
 		   const char *room);
 void tallies_moved(struct tallies *t, uint32_t pid, uint32_t tid, uint64_t from_ns, uint64_t to_ns);
-/* The key is released: what is open of it will never complete. */
-void tallies_close(struct tallies *t, uint32_t pid, uint64_t key);
+/* The key is over, and what was open there with it: another one may come by the same number. */
+void tallies_end(struct tallies *t, const struct sp_rec_hit *rec);
 /* Posts may have gone missing. */
 void tallies_loss(struct tallies *t, uint32_t pid);
 void tallies_gone(struct tallies *t, uint32_t pid);

@@ -180,26 +180,39 @@ static int read_tally_name(const struct reader *r, const struct ynode *map, stru
 
 static int read_tally_kind(const struct reader *r, const struct ynode *map, struct sp_each *e)
 {
-	const struct ynode *posts = ynode_get(map, "posts"), *done = ynode_get(map, "completes");
-	bool post = false, complete = false;
-	int rc = posts ? read_bool(r, posts, "posts", &post) : 0;
+	static const char *const kinds[] = {
+		[SP_TALLY_POST] = "posts", [SP_TALLY_DONE] = "completes", [SP_TALLY_END] = "ends"};
+	int n = 0;
 
-	if (!rc && done)
-		rc = read_bool(r, done, "completes", &complete);
-	if (!rc && post == complete)
-		rc = bad_at(r, map->mark,
-			    "the tally needs either posts: true (an element is work posted) or "
-			    "completes: true (it is work completed)");
-	e->tally = post ? SP_TALLY_POST : SP_TALLY_DONE;
-	return rc;
+	for (uint8_t i = SP_TALLY_POST; i <= SP_TALLY_END; i++) {
+		const struct ynode *kind = ynode_get(map, kinds[i]);
+		bool is = false;
+		int rc = kind ? read_bool(r, kind, kinds[i], &is) : 0;
+
+		if (rc)
+			return rc;
+		if (is)
+			e->tally = i;
+		n += is;
+	}
+	if (n == 1)
+		return 0;
+	return bad_at(r, map->mark,
+		      "the tally needs one of posts: true (an element is work posted), completes: "
+		      "true (it is work completed) and ends: true (nothing posted there will ever "
+		      "complete)");
 }
 
 static bool key_uses_result(const struct profile_probe *p)
 {
-	for (int i = 0; i < p->prog.nfetch; i++)
-		if (p->prog.fetch[i].arg == p->each.tally_arg &&
-		    fetch_uses_result(&p->prog.fetch[i]))
+	for (int i = 0; i < p->prog.nfetch; i++) {
+		const struct sp_fetch *f = &p->prog.fetch[i];
+		bool is_key = f->arg == p->each.tally_arg ||
+			      (p->each.has_within && f->arg == p->each.within_arg);
+
+		if (is_key && fetch_uses_result(f))
 			return true;
+	}
 	return false;
 }
 
@@ -242,10 +255,10 @@ static int read_refused(const struct reader *r, const struct ynode *n, struct pr
 
 static int read_tally(const struct reader *r, const struct ynode *map, struct profile_probe *p)
 {
-	static const char *const keys[] = {"name", "key",     "posts", "completes",
-					   "if",   "refused", NULL};
+	static const char *const keys[] = {"name", "key", "within",  "posts", "completes",
+					   "ends", "if",  "refused", NULL};
 	const struct fetch_where where = probe_where(p);
-	const struct ynode *cond, *refused;
+	const struct ynode *cond, *refused, *within;
 	struct ynode *key;
 	int rc = need_map(r, map, "tally");
 
@@ -257,6 +270,11 @@ static int read_tally(const struct reader *r, const struct ynode *map, struct pr
 		rc = need_key(r, map, "the tally", "key", &key);
 	if (!rc)
 		rc = read_arg_ref(r, key, "key", p, false, &p->each.tally_arg);
+	within = ynode_get(map, "within");
+	if (!rc && within) {
+		rc = read_arg_ref(r, within, "within", p, false, &p->each.within_arg);
+		p->each.has_within = 1;
+	}
 	if (!rc)
 		rc = read_tally_kind(r, map, &p->each);
 	cond = ynode_get(map, "if");

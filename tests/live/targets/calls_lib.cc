@@ -146,6 +146,7 @@ struct item {
 struct queue {
 	int id, result;
 	item *refused; /* set when the result is not 0, unless it is not said */
+	long device;
 };
 struct done {
 	int status, id;
@@ -169,6 +170,12 @@ extern "C" NOINLINE int calls_poll(queue *q, int n, done *out)
 	return n;
 }
 
+extern "C" NOINLINE int calls_end(queue *q, int how)
+{
+	sink = sink + q->id + how;
+	return 0;
+}
+
 extern "C" NOINLINE int calls_batch(batch *b)
 {
 	sink = sink + b->n;
@@ -178,12 +185,25 @@ extern "C" NOINLINE int calls_batch(batch *b)
 /* REFUSED: from the first on; PART: from the fourth on; ELSEWHERE: it is not said from where on */
 enum { PLAIN, CYCLIC, BROKEN, REFUSED, PART, ELSEWHERE };
 
+/* device << 8 | id */
+static queue queue_of(long spec)
+{
+	return {(int)(spec & 255), 0, nullptr, spec >> 8};
+}
+
+extern "C" long calls_do_end(long spec)
+{
+	queue q = queue_of(spec >> 16);
+
+	return calls_end(&q, (int)(spec & 255));
+}
+
 /* spec: queue << 16 | how << 8 | number of items */
 extern "C" long calls_do_post(long spec)
 {
 	static item items[128];
 	static sub subs[128];
-	queue q = {(int)(spec >> 16), 0, nullptr};
+	queue q = queue_of(spec >> 16);
 	int n = (int)(spec & 127), how = (int)(spec >> 8 & 255);
 
 	for (int i = 0; i < n; i++) {
@@ -202,7 +222,7 @@ extern "C" long calls_do_post(long spec)
 extern "C" long calls_do_poll(long spec)
 {
 	static done out[128];
-	queue q = {(int)(spec >> 16), 0, nullptr};
+	queue q = queue_of(spec >> 16);
 
 	return calls_poll(&q, (int)(short)(spec & 0xffff), out);
 }
