@@ -141,7 +141,8 @@ struct sp_probe {
  * probe. A second level's expressions may use the first level's element ($each of its own level is
  * SP_OP_EACH 0, of the outer one 1).
  */
-#define SP_EACH_MAX 64 /* elements looked at in one hit, over both levels; more: SP_C_EACH_CUT */
+/* Elements looked at in one hit, over both levels; more: SP_C_EACH_CUT. */
+#define SP_EACH_MAX 512
 enum sp_each_kind {
 	SP_EACH_NONE = 0,
 	SP_EACH_LIST,  /* from base while not 0, the next one's address at element + next */

@@ -91,7 +91,7 @@ enum { PLAIN, CYCLIC, BROKEN, REFUSED, PART, ELSEWHERE };
 static void post(int queue, int how, int n)
 {
 	rig_clear(&rig);
-	target_say(&target, "call calls_do_post 0x%x", queue << 16 | how << 8 | n);
+	target_say(&target, "call calls_do_post 0x%x", queue << 16 | how << 12 | n);
 	rig_pump(&rig);
 }
 
@@ -185,8 +185,9 @@ static void test_two_levels(void **state)
 	post(7, PLAIN, 1);
 	assert_int_equal(rig_count(&rig, "two"), 0);
 	assert_int_equal(rig_gained(&rig, SP_C_EACH_CUT), 0);
-	post(7, PLAIN, 33); /* three items have three parts: 64 are the 33rd item and 31 parts */
-	assert_int_equal(rig_count(&rig, "two"), 31);
+	post(7, PLAIN,
+	     257); /* three items have three parts: 512 are the 257th item and 255 parts */
+	assert_int_equal(rig_count(&rig, "two"), 255);
 	assert_int_equal(rig_gained(&rig, SP_C_EACH_CUT), 1);
 }
 
@@ -290,6 +291,12 @@ static void test_tallies(void **state)
 	assert_int_equal(tally(11).early, 0);
 	assert_int_equal(tally(11).early_asked, 1);
 	assert_int_equal(rig_gained(&rig, SP_C_TALLY_FULL), 0);
+	/* many in one call */
+	post(29, PLAIN, 500);
+	poll_done(29, 500);
+	t = tally(29);
+	assert_int_equal(t.posted, 500);
+	assert_int_equal(t.completed, 500);
 }
 
 static void check_posted(int how, int n, unsigned posted, unsigned asked)

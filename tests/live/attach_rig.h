@@ -21,7 +21,7 @@
 	"    probes:\n"
 #define RIG_CALL "        event: {role: call}\n"
 
-#define RIG_RECORDS 512
+#define RIG_RECORDS 8192
 #define RIG_NOTICES 64
 
 struct target {

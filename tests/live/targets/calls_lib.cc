@@ -198,13 +198,13 @@ extern "C" long calls_do_end(long spec)
 	return calls_end(&q, (int)(spec & 255));
 }
 
-/* spec: queue << 16 | how << 8 | number of items */
+/* spec: queue << 16 | how << 12 | number of items, at most 2047 */
 extern "C" long calls_do_post(long spec)
 {
-	static item items[128];
-	static sub subs[128];
+	static item items[2048];
+	static sub subs[2048];
 	queue q = queue_of(spec >> 16);
-	int n = (int)(spec & 127), how = (int)(spec >> 8 & 255);
+	int n = (int)(spec & 2047), how = (int)(spec >> 12 & 15);
 
 	for (int i = 0; i < n; i++) {
 		items[i] = {100 + i, &items[i + 1], i % 2, i % 3, &subs[i]};
@@ -215,13 +215,13 @@ extern "C" long calls_do_post(long spec)
 				    : how == BROKEN ? reinterpret_cast<item *>(8)
 						    : nullptr;
 	q.result = how >= REFUSED ? 12 : 0;
-	q.refused = how == PART ? &items[3] : how == REFUSED ? &items[0] : &items[127];
+	q.refused = how == PART ? &items[3] : how == REFUSED ? &items[0] : &items[2047];
 	return calls_post(&q, n ? items : nullptr);
 }
 
 extern "C" long calls_do_poll(long spec)
 {
-	static done out[128];
+	static done out[2048];
 	queue q = queue_of(spec >> 16);
 
 	return calls_poll(&q, (int)(short)(spec & 0xffff), out);
