@@ -44,6 +44,23 @@ profiles:
         messages:
           - {{name: hello, frames: [HELLO, "{{room}}"], event: {{role: announce}}}}
 """ for name, lib in (("north", "libsmoke.so"), ("south", "libsmoke.so*")))
+# A process may have the library of a group and be no server
+GROUPED = """version: 1
+groups:
+  - name: common
+    libraries: {smoke: {file: "libsmoke.so"}}
+    probes: [{name: text, library: smoke, symbol: smoke_text, on: entry, event: {role: call}}]
+profiles:
+  - name: server
+    uses: [common]
+    match: {cmdline: "*server*"}
+    room: {type: u64}
+    libraries: {other: {file: "libother*"}}
+    probes: [{name: own, library: other, symbol: x, on: entry, event: {role: call}}]
+  - name: plain
+    uses: [common]
+    room: {type: u64}
+"""
 LIVE = os.path.join(sp.BUILD, "live")
 
 
@@ -82,8 +99,9 @@ class Doctor(unittest.TestCase):
     def doctor(self, *args, probes=None):
         return sp.run("doctor", *args, "--probes", probes or self.probes)
 
-    def watch(self, *args):
-        return sp.run("watch", *args, "--probes", self.alike, "--for", "200ms", "-o", os.path.join(self.tmp.name, "w.db"))
+    def watch(self, *args, probes=None):
+        return sp.run("watch", *args, "--probes", probes or self.alike, "--for", "200ms", "-o",
+                      os.path.join(self.tmp.name, "w.db"))
 
     def line(self, out, word):
         found = [line for line in out.splitlines() if word in line]
@@ -151,6 +169,17 @@ class Doctor(unittest.TestCase):
         self.assertEqual((said.returncode, watch.returncode, sockets.returncode), (4, 4, 0), watch.stderr)
         self.assertTrue(self.line(said.stdout, "nothing of profile north").startswith("NO"), said.stdout)
         self.assertIn("nothing of profile north", watch.stderr.splitlines()[-1])
+
+    def test_a_library_that_any_program_may_have(self):
+        path = os.path.join(self.tmp.name, "grouped.yaml")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(GROUPED)
+        with Target(os.path.join(LIVE, "libsmoke.so")) as pid:
+            for name, code in (("server", 4), ("plain", 0)):
+                said = self.doctor("-p", pid, "--profile", name, probes=path)
+                watch = self.watch("-p", pid, "--profile", name, probes=path)
+                self.assertEqual((said.returncode, watch.returncode), (code, code), said.stdout + watch.stderr)
+                self.assertTrue(self.line(said.stdout, "probe text:").startswith("ok"))
 
     def test_enabled_and_not_there(self):
         with Target(os.path.join(LIVE, "libsmoke.so")) as pid:
