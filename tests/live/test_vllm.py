@@ -101,8 +101,10 @@ class Engine(unittest.TestCase):
         self.assertEqual((told["cause"], told["pin"]), ("transfer-stalled", True))
 
     def test_queues(self):
-        """Of both kinds of waiting queue; what waits or runs is not what waits to be read."""
-        for args in ((), ("--priority",)):
+        """Of both kinds of waiting queue, with a second one and without; what waits or runs is not what waits to be
+        read."""
+        for args in ((), ("--priority", "--skipped"), ("--skipped",)):
+            skipped = ["skipped-0", "skipped-1"] if "--skipped" in args else None
             with Pair("--lease", "30", *args) as pair:
                 pair.finish("done")
                 pair.engine.tell("add", id="runs", steps=1000000)
@@ -110,16 +112,19 @@ class Engine(unittest.TestCase):
                 pair.engine.tell("hold")
                 for i in range(3):
                     pair.engine.tell("add", id=f"waits-{i}")
+                for req_id in skipped or ():
+                    pair.engine.tell("skip", id=req_id)
                 sp.wait_for(lambda: self.queues(pair.engine.pid) == {
                     "inflight": ["done"], "waiting": ["waits-0", "waits-1", "waits-2"],
-                    "waiting-run": ["runs"]}, 10, lambda: f"{args}: {self.queues(pair.engine.pid)}")
+                    "waiting-skipped": skipped, "waiting-run": ["runs"]}, 10, lambda: f"{args}: {self.queues(pair.engine.pid)}")
 
     @staticmethod
     def queues(pid):
         p = sp.run("py", pid, "--json")
         if p.returncode:
             return {"failed": p.stderr}
-        return {name: sorted(r["room"] for r in rows) for name, rows in json.loads(p.stdout)["queues"].items()}
+        return {name: rows and sorted(r["room"] for r in rows)
+                for name, rows in json.loads(p.stdout)["queues"].items()}
 
 
 if __name__ == "__main__":

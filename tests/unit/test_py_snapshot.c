@@ -110,6 +110,50 @@ static void missing(void **state)
 	}
 }
 
+#define QUEUES "      queues:\n"
+#define SECOND QUEUES "        waiting-2?: "
+
+/* A queue that is not in every version: with nothing in it, and that is all. What is there and
+ * cannot be read, or was there, is missing. */
+static void optional(void **state)
+{
+	static const struct {
+		const char *by;
+		bool complete;
+	} rows[] = {
+		{SECOND "\"self.absent.queue[*] -> {room: bootstrap_room}\"\n", true},
+		{SECOND "\"self.waiting_queue[*] -> {room: room, rid: rid}\"\n", false},
+	};
+
+	for (size_t c = 0; c < ARRAY_SIZE(rows); c++) {
+		struct profile_file *pf = variant(QUEUES, rows[c].by);
+		struct py_runtime rt;
+		struct pymem *m = server_load(12, &rt);
+		struct pyreader *r;
+		struct py_snapshot s;
+
+		assert_int_equal(pyreader_at(m, 12, rt.addr, &pf->profiles[0], &r), 0);
+		assert_int_equal(pyreader_snapshot(r, &s), 0);
+		assert_true(s.stable);
+		assert_int_equal(s.complete, rows[c].complete);
+		assert_int_equal(s.missing[0] == '\0', rows[c].complete);
+		assert_int_equal(s.queue_absent[0], rows[c].complete);
+		assert_int_equal(s.queue_found[0], 0);
+		assert_int_equal(s.queue_found[1], 1);
+		assert_true(s.nrequest > 10);
+		py_snapshot_free(&s);
+
+		r->queue_ever[0] = true;
+		assert_int_equal(pyreader_snapshot(r, &s), 0);
+		assert_false(s.complete);
+		assert_false(s.queue_absent[0]);
+		py_snapshot_free(&s);
+		pyreader_close(r);
+		pymem_close(m);
+		profile_free(pf);
+	}
+}
+
 static void no_root(void **state)
 {
 	for (size_t c = 0; c < ARRAY_SIZE(rootless); c++) {
@@ -249,6 +293,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_form),
 		cmocka_unit_test(missing),
+		cmocka_unit_test(optional),
 		cmocka_unit_test(no_root),
 	};
 

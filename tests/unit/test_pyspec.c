@@ -57,6 +57,24 @@ static void path_is(const struct py_path *p, const char *want)
 /* ---- what it may say ---------------------------------------------------------------------------
  */
 
+/* Some versions do not have it. */
+static void optional_queue(void **state)
+{
+	struct profile_file *pf;
+	struct profile_python *py = must("    python:\n"
+					 "      root: {frame: loop}\n"
+					 "      queues:\n"
+					 "        waiting-skipped?: \"self.s[*].r\"\n"
+					 "        inflight: \"self.q[*].r\"\n",
+					 &pf);
+
+	assert_int_equal(py->nqueues, 2);
+	assert_string_equal(py->queue[0].name, "waiting-skipped");
+	assert_true(py->queue[0].optional);
+	assert_false(py->queue[1].optional);
+	profile_free(pf);
+}
+
 static void smallest(void **state)
 {
 	struct profile_file *pf;
@@ -229,6 +247,16 @@ static const struct {
 	 "more than 15 bytes"},
 	{ROOT "      queues: {inflight: \"self.q[*].r\", inflight: \"self.q[*].r\"}\n", "9:41",
 	 "a second time"},
+	{ROOT "      queues: {inflight?: \"self.q[*].r\"}\n", "9:15", "each has a ?"},
+	{ROOT "      queues: {inflight: \"self.q[*].r\", waiting??: \"self.q[*].r\"}\n", "9:41",
+	 "one ? at its end says"},
+	{ROOT "      queues: {inflight: \"self.q[*].r\", w?aiting: \"self.q[*].r\"}\n", "9:41",
+	 "it holds bootstrap, waiting or inflight"},
+	{ROOT "      queues: {inflight: \"self.q[*].r\", inflight?: \"self.q[*].r\"}\n", "9:41",
+	 "\"inflight\" a second time"},
+	{ROOT "      queues: {inflight: \"self.q[*].r\", inflight-of-rank?: \"self.q[*].r\"}\n",
+	 "9:41", "more than 15 bytes"},
+	{ROOT "      status?: \"self.s{} -> {room: key, status: value}\"\n", "9:7", "status"},
 	{Q "\"me.q[*] -> {room: r}\"}\n", "9:26",
 	 "\"me\" is not the root: the path begins with "
 	 "\"self\""},
@@ -351,8 +379,11 @@ static void printing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(smallest),        cmocka_unit_test(everything),
-		cmocka_unit_test(the_shipped_one), cmocka_unit_test(errors_with_their_place),
+		cmocka_unit_test(optional_queue),
+		cmocka_unit_test(smallest),
+		cmocka_unit_test(everything),
+		cmocka_unit_test(the_shipped_one),
+		cmocka_unit_test(errors_with_their_place),
 		cmocka_unit_test(printing),
 	};
 

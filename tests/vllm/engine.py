@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in engine core of vLLM with its NIXL connector, in the prefill role, one worker in the same process.
 
-usage: engine.py [--lease SECONDS] [--priority] [--build DIR]
+usage: engine.py [--lease SECONDS] [--priority] [--skipped] [--build DIR]
 
 It has the process title, the frames and the attribute names of the real one as far as an observer may look
 for them; what happens inside is our own. A prefill runs for a few steps; then the request is finished, and its
 blocks are kept (it stays in Scheduler.requests) until every consumer has notified the worker, or the lease
 ends. Commands come as JSON lines on stdin, events go as JSON lines to stdout:
   {"do":"add","id":"cmpl-1-0","steps":3,"consumers":1}   {"do":"hold"}: what waits goes on waiting
+  {"do":"skip","id":..}: added to Scheduler.skipped_waiting (with --skipped: newer versions have it), and stays there
   {"do":"forget_to_free"}: what the worker reports as sent is lost, from now on
   {"ev":"ready","pid":..,"agent":..,"metadata":hex,"base":..,"size":..}
   {"ev":"finished","id":..}  {"ev":"freed","id":..,"expired":..}
@@ -140,9 +141,12 @@ class NixlConnector:
 
 
 class Scheduler:
-    def __init__(self, priority, lease):
+    def __init__(self, priority, lease, skipped):
+        queue = PriorityRequestQueue if priority else FCFSRequestQueue
         self.requests = {}
-        self.waiting = PriorityRequestQueue() if priority else FCFSRequestQueue()
+        self.waiting = queue()
+        if skipped:
+            self.skipped_waiting = queue()
         self.running = []
         self.finished_req_ids = set()
         self._reqs_need_send = {}
@@ -152,6 +156,10 @@ class Scheduler:
 
     def add_request(self, request):
         self.waiting.add_request(request)
+        self.requests[request.request_id] = request
+
+    def skip_request(self, request):
+        self.skipped_waiting.add_request(request)
         self.requests[request.request_id] = request
 
     def schedule(self):
@@ -189,7 +197,7 @@ class EngineCoreProc:
         self.memory = mmap.mmap(-1, BLOCKS)
         self.base = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         self.agent.register_memory(self.base, BLOCKS)
-        self.scheduler = Scheduler(args.priority, args.lease)
+        self.scheduler = Scheduler(args.priority, args.lease, args.skipped)
         self.connector = NixlConnector(NixlPullConnectorWorker(self.agent, args.lease))
         self.input_queue = collections.deque()
         self.ended = False
@@ -212,6 +220,8 @@ class EngineCoreProc:
             if what == "add":
                 self.scheduler.add_request(Request(
                     command["id"], command.get("steps", 3), command.get("consumers", 1)))
+            elif what == "skip":
+                self.scheduler.skip_request(Request(command["id"], 1, 1))
             elif what == "hold":
                 self.scheduler.held = True
             elif what == "forget_to_free":
@@ -232,6 +242,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lease", type=float, default=30.0)
     parser.add_argument("--priority", action="store_true")
+    parser.add_argument("--skipped", action="store_true")
     parser.add_argument("--build", default=node_build())
     args = parser.parse_args()
     die_with_parent()

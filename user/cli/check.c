@@ -144,8 +144,13 @@ static void print_python(const struct profile_python *py)
 		printf("      %-10s %s%s of a frame %s%s%s\n", i ? "" : "root", i ? "or " : "",
 		       py->root[i].local, py->root[i].frame, py->root[i].type[0] ? ", a " : "",
 		       py->root[i].type);
-	for (int i = 0; i < py->nqueues; i++)
-		print_alts(py->queue[i].name, &py->queue[i].alts);
+	for (int i = 0; i < py->nqueues; i++) {
+		char name[sizeof(py->queue[i].name) + 1];
+
+		snprintf(name, sizeof(name), "%s%s", py->queue[i].name,
+			 py->queue[i].optional ? "?" : "");
+		print_alts(name, &py->queue[i].alts);
+	}
 	print_alts("status", &py->status);
 	print_alts("announced", &py->announced);
 	print_alts("backlog", &py->backlog);

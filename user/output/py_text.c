@@ -249,7 +249,8 @@ static void say_head(FILE *f, const struct py_report *r)
 		if (s->queue_found[i])
 			fprintf(f, "%s%s %zu", i ? ", " : "", py->queue[i].name, in_queue(s, i));
 		else
-			fprintf(f, "%s%s unknown", i ? ", " : "", py->queue[i].name);
+			fprintf(f, "%s%s %s", i ? ", " : "", py->queue[i].name,
+				s->queue_absent[i] ? "not in this server" : "unknown");
 	if (s->has_status)
 		fprintf(f, "; %zu entries in the status table", s->nstatus);
 	if (s->bootstrap_declared && !s->bootstrap_alive)

@@ -139,8 +139,11 @@ static int check_heads(const struct reader *r, const struct profile_python *py,
 /* ---- queues and tables -------------------------------------------------------------------------
  */
 
-static int queue_name(const struct reader *r, const struct ynode *key, char out[16])
+/* "waiting", or "waiting?" for one that may not be there. */
+static int queue_name(const struct reader *r, const struct ynode *key, char out[16], bool *optional)
 {
+	size_t len = strlen(key->text);
+
 	static const char *const kinds[] = {"bootstrap", "waiting", "inflight"};
 	bool known = false;
 
@@ -151,16 +154,24 @@ static int queue_name(const struct reader *r, const struct ynode *key, char out[
 			      "queue \"%.32s\": its name says which stage it is: it holds "
 			      "bootstrap, waiting or inflight",
 			      key->text);
-	if (strlen(key->text) > 15)
+	*optional = key->text[len - 1] == '?';
+	len -= *optional;
+	if (strcspn(key->text, "?") != len)
+		return bad_at(r, key->mark,
+			      "queue \"%.32s\": one ? at its end says that some versions of the "
+			      "server do not have it",
+			      key->text);
+	if (len > 15)
 		return bad_at(r, key->mark, "queue \"%.32s\": a name of more than 15 bytes",
 			      key->text);
-	snprintf(out, 16, "%s", key->text);
+	snprintf(out, 16, "%.*s", (int)len, key->text);
 	return 0;
 }
 
 static int read_queues(const struct reader *r, const struct ynode *map, struct profile_python *py)
 {
 	const unsigned allowed = FIELD(PY_ROOM) | FIELD(PY_RID) | FIELD(PY_SENT) | FIELD(PY_TOTAL);
+	bool always = false;
 	char what[40];
 	int rc = need_map(r, map, "queues");
 
@@ -172,14 +183,15 @@ static int read_queues(const struct reader *r, const struct ynode *map, struct p
 	for (size_t i = 0; !rc && i < map->n; i++) {
 		const struct ynode *key = ynode_key(map, i);
 
-		rc = queue_name(r, key, py->queue[i].name);
+		rc = queue_name(r, key, py->queue[i].name, &py->queue[i].optional);
 		for (size_t k = 0; !rc && k < i; k++)
-			if (!strcmp(py->queue[k].name, key->text))
+			if (!strcmp(py->queue[k].name, py->queue[i].name))
 				rc = bad_at(r, key->mark,
 					    "queue \"%s\" a second time: give it another name that "
 					    "says its stage, such as %.9s2, or make its query an "
 					    "alternative of the first",
-					    key->text, key->text);
+					    py->queue[i].name, py->queue[i].name);
+		always |= !py->queue[i].optional;
 		snprintf(what, sizeof(what), "queue %s", py->queue[i].name);
 		if (!rc)
 			rc = read_alts(r, ynode_value(map, i), what, allowed, FIELD(PY_ROOM),
@@ -188,6 +200,10 @@ static int read_queues(const struct reader *r, const struct ynode *map, struct p
 			rc = check_heads(r, py, ynode_value(map, i), &py->queue[i].alts);
 		py->nqueues++;
 	}
+	if (!rc && !always)
+		rc = bad_at(r, map->mark,
+			    "queues: each has a ?: one that every version has must tell whether "
+			    "this is the server");
 	return rc;
 }
 

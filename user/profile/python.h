@@ -98,6 +98,7 @@ struct profile_python {
 	int nroots;
 	struct {
 		char name[16]; /* contains "bootstrap", "waiting" or "inflight" */
+		bool optional; /* "waiting?": some versions of the server do not have it */
 		struct py_alts alts;
 	} queue[PY_MAX_QUEUES]; /* in the order in which a request passes through them */
 	int nqueues;

@@ -43,7 +43,8 @@ struct pyreader {
 	/* The alternative that fitted last, tried first. */
 	int queue_alt[PY_MAX_QUEUES], status_alt, announced_alt, backlog_alt;
 	struct pymemory queue_rows[PY_MAX_QUEUES], announced_rows;
-	size_t nworkers;                                      /* that were found last */
+	bool queue_ever[PY_MAX_QUEUES]; /* was there once: it does not go, not even if optional */
+	size_t nworkers;                /* that were found last */
 	bool ever[PY_MAX_THREADS], idle_ever[PY_MAX_THREADS]; /* see struct pyview_declared */
 	bool serving_proved;
 	struct pyreader_stats stats;

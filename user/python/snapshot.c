@@ -91,6 +91,39 @@ static int make_room(void **array, size_t have, size_t more, size_t size)
 	return 0;
 }
 
+/* Does no way to the container exist? That it does, and its elements are not as declared, is
+ * another matter. 0: *absent is set. */
+static int look_absent(struct take *t, const struct py_alts *alts, bool *absent)
+{
+	*absent = true;
+	for (int i = 0; i < alts->n && *absent; i++) {
+		struct pyelems v;
+		int err = strcmp(alts->query[i].path.head, t->r->root.local)
+				  ? -ENODATA
+				  : pywalk(t->r->batch, t->r->root.obj, &alts->query[i].path, &v);
+
+		if (pybatch_fatal(t->r->batch, err))
+			return err;
+		if (!err)
+			free(v.e);
+		*absent = err == -ENODATA;
+	}
+	return 0;
+}
+
+static int not_found(struct take *t, int queue)
+{
+	const struct py_alts *alts = &t->r->spec->queue[queue].alts;
+	bool *absent = &t->s->queue_absent[queue];
+	int err = 0;
+
+	if (t->r->spec->queue[queue].optional && !t->r->queue_ever[queue])
+		err = look_absent(t, alts, absent);
+	if (!err && !*absent)
+		say_missing(t, alts);
+	return err;
+}
+
 static int read_queue(struct take *t, int queue)
 {
 	struct py_snapshot *s = t->s;
@@ -100,8 +133,9 @@ static int read_queue(struct take *t, int queue)
 			   &t->r->queue_rows[queue], &rows, &found);
 
 	s->queue_found[queue] = found;
+	t->r->queue_ever[queue] |= found;
 	if (!err && !found)
-		say_missing(t, &t->r->spec->queue[queue].alts);
+		err = not_found(t, queue);
 	if (!err)
 		err = make_room((void **)&s->request, s->nrequest, rows.n, sizeof(*s->request));
 	for (size_t i = 0; i < rows.n && !err; i++) {

@@ -65,8 +65,9 @@ struct py_snapshot {
 	 * and all that are declared have been seen: only then is a queue without one a fault. */
 	bool serving_proved;
 	struct pyview_declared thread[PY_MAX_THREADS]; /* as profile_python.thread */
-	int queue_found[PY_MAX_QUEUES]; /* 1: the declared path exists in this server */
-	size_t unstable;                /* containers and objects that could not be read stable */
+	int queue_found[PY_MAX_QUEUES];   /* 1: the declared path exists in this server */
+	bool queue_absent[PY_MAX_QUEUES]; /* an optional one, which this server does not have */
+	size_t unstable;                  /* containers and objects that could not be read stable */
 	char missing[128]; /* the first declared path that does not exist here, for people */
 };
 
