@@ -241,6 +241,34 @@ static void test_process_one(void **state)
 	assert_int_equal(front_find(proc, &want, 400, NULL, NULL, out), 0);
 }
 
+/* A host's network namespace may hold more listening sockets than anybody would think; the
+ * process's own stands anywhere among them. */
+static void test_many_that_listen(void **state)
+{
+	struct sock_process want = {.is = SOCK_IS_SELF, .listens = true};
+	size_t cap = 5000 * 80;
+	char *text = malloc(cap);
+	int at;
+
+	assert_non_null(text);
+	at = snprintf(text, cap, HEAD);
+	for (int i = 0; i < 4000; i++)
+		at += snprintf(text + at, cap - (size_t)at,
+			       "%4d: 0100007F:1F90 00000000:0000 0A 0:0 0:0 0 0 0 %d 1\n", i,
+			       i == 3999 ? 4001 : 9000 - i);
+	for (int pid = 500; pid < 503; pid++) {
+		process(pid, 1, "/gone/python3", "python3");
+		put_text(pid, "net/tcp", text);
+	}
+	put_link(500, "fd/5", "socket:[4001]"); /* the last */
+	put_link(501, "fd/5", "socket:[9000]"); /* the first */
+	put_link(502, "fd/5", "socket:[4002]"); /* none */
+	assert_true(front_self(proc, &want, 500));
+	assert_true(front_self(proc, &want, 501));
+	assert_false(front_self(proc, &want, 502));
+	free(text);
+}
+
 static void test_same_exe(void **state)
 {
 	assert_true(front_same_exe(proc, 100, 300)); /* by name: the file is not there */
@@ -262,10 +290,15 @@ static void test_uring(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parent),   cmocka_unit_test(test_ancestor),
-		cmocka_unit_test(test_sibling),  cmocka_unit_test(test_skip),
-		cmocka_unit_test(test_self),     cmocka_unit_test(test_process_one),
-		cmocka_unit_test(test_same_exe), cmocka_unit_test(test_uring),
+		cmocka_unit_test(test_parent),
+		cmocka_unit_test(test_ancestor),
+		cmocka_unit_test(test_sibling),
+		cmocka_unit_test(test_skip),
+		cmocka_unit_test(test_self),
+		cmocka_unit_test(test_process_one),
+		cmocka_unit_test(test_same_exe),
+		cmocka_unit_test(test_uring),
+		cmocka_unit_test(test_many_that_listen),
 	};
 
 	return cmocka_run_group_tests(tests, make_proc, remove_proc);

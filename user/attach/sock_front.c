@@ -16,8 +16,9 @@
 #define CMDLINE_MAX  4096
 #define CHILDREN_MAX 512 /* of one parent */
 #define DEPTH_MAX    64  /* ancestors: a tree that changes meanwhile must not lead in circles */
-#define LISTEN_MAX   256 /* listening sockets of one network namespace */
-#define TCP_LISTEN   0x0a
+#define LISTEN_MAX   (1u << 20) /* listening sockets of one network namespace: a host's may be many \
+				 */
+#define TCP_LISTEN 0x0a
 
 /* Read a small file of a process; its length, 0 when it cannot be read. Ends in NUL. */
 static size_t read_of(const char *proc, pid_t pid, const char *name, char *buf, size_t len)
@@ -122,9 +123,25 @@ bool front_has_uring(const char *proc, pid_t pid)
 }
 
 struct listening {
-	uint64_t ino[LISTEN_MAX];
-	int n;
+	uint64_t *ino;
+	size_t n, cap;
 };
+
+static bool keep(struct listening *l, uint64_t ino)
+{
+	size_t cap = l->cap ? l->cap * 2 : 256;
+	uint64_t *grown;
+
+	if (l->n == l->cap) {
+		grown = l->n < LISTEN_MAX ? realloc(l->ino, cap * sizeof(*grown)) : NULL;
+		if (!grown)
+			return false;
+		l->ino = grown;
+		l->cap = cap;
+	}
+	l->ino[l->n++] = ino;
+	return true;
+}
 
 /* The kernel lists listening sockets before all others (net/ipv4/tcp_ipv4.c, tcp_seq_start): there
  * is no need to read through thousands of connections. */
@@ -137,19 +154,25 @@ static void read_listening(const char *proc, pid_t pid, const char *name, struct
 	f = fopen(path, "re");
 	if (f && !fgets(line, sizeof(line), f)) /* the heading */
 		line[0] = 0;
-	while (f && l->n < LISTEN_MAX && fgets(line, sizeof(line), f)) {
+	while (f && fgets(line, sizeof(line), f)) {
 		unsigned state;
 		uint64_t ino;
 
 		if (sscanf(line,
 			   " %*d: %*[0-9A-Fa-f:] %*[0-9A-Fa-f:] %x %*s %*s %*s %*d %*d %" SCNu64,
 			   &state, &ino) != 2 ||
-		    state != TCP_LISTEN)
+		    state != TCP_LISTEN || !keep(l, ino))
 			break;
-		l->ino[l->n++] = ino;
 	}
 	if (f)
 		fclose(f);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
 }
 
 static bool is_listening(const void *ctx, const char *link)
@@ -157,21 +180,22 @@ static bool is_listening(const void *ctx, const char *link)
 	const struct listening *l = ctx;
 	uint64_t ino;
 
-	if (sscanf(link, "socket:[%" SCNu64 "]", &ino) != 1)
-		return false;
-	for (int i = 0; i < l->n; i++)
-		if (l->ino[i] == ino)
-			return true;
-	return false;
+	return sscanf(link, "socket:[%" SCNu64 "]", &ino) == 1 &&
+	       bsearch(&ino, l->ino, l->n, sizeof(ino), by_number);
 }
 
 bool front_listens(const char *proc, pid_t pid)
 {
 	struct listening l = {.n = 0};
+	bool found;
 
 	read_listening(proc, pid, "tcp", &l);
 	read_listening(proc, pid, "tcp6", &l);
-	return l.n && any_fd(proc, pid, is_listening, &l);
+	if (l.n)
+		qsort(l.ino, l.n, sizeof(*l.ino), by_number);
+	found = l.n && any_fd(proc, pid, is_listening, &l);
+	free(l.ino);
+	return found;
 }
 
 /* ---- relations ------------------------------------------------------------------------------- */
