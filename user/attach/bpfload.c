@@ -368,7 +368,7 @@ int bpfload_tallies_fd(const struct bpfload *b)
 
 void bpfload_delete_if(int map_fd, bool (*is)(const void *key, const void *ctx), const void *ctx)
 {
-	uint64_t key[BPFLOAD_KEY_WORDS], next[BPFLOAD_KEY_WORDS];
+	uint64_t key[BPFLOAD_KEY_BYTES / 8], next[BPFLOAD_KEY_BYTES / 8];
 	bool more = !bpf_map_get_next_key(map_fd, NULL, next);
 
 	while (more) {
@@ -380,10 +380,10 @@ void bpfload_delete_if(int map_fd, bool (*is)(const void *key, const void *ctx),
 	}
 }
 
-_Static_assert(sizeof(struct sp_poll_key) <= 8 * BPFLOAD_KEY_WORDS &&
-		       sizeof(struct sp_seq_key) <= 8 * BPFLOAD_KEY_WORDS &&
-		       sizeof(struct sp_saved_key) <= 8 * BPFLOAD_KEY_WORDS &&
-		       sizeof(struct sp_tally_key) <= 8 * BPFLOAD_KEY_WORDS,
+_Static_assert(sizeof(struct sp_poll_key) <= BPFLOAD_KEY_BYTES &&
+		       sizeof(struct sp_seq_key) <= BPFLOAD_KEY_BYTES &&
+		       sizeof(struct sp_saved_key) <= BPFLOAD_KEY_BYTES &&
+		       sizeof(struct sp_tally_key) <= BPFLOAD_KEY_BYTES,
 	       "room for the longest key");
 
 static bool poll_of(const void *key, const void *pid)

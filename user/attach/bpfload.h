@@ -50,7 +50,7 @@ int bpfload_tallies_fd(const struct bpfload *b);
 const struct uprobe_progs *bpfload_progs(struct bpfload *b, const struct plan *plan);
 
 /* Delete of a hash map whose keys are at most so long what fits. For the files of bpfload alone. */
-#define BPFLOAD_KEY_WORDS 3
+#define BPFLOAD_KEY_BYTES 24ul
 void bpfload_delete_if(int map_fd, bool (*is)(const void *key, const void *ctx), const void *ctx);
 
 /* Forget what is kept for a process that has ended, or (ended false) has another program; or for
