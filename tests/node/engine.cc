@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <system_error>
 
@@ -56,11 +57,13 @@ bool again(int err)
 
 Engine::Engine(const std::string &agent) : name(agent)
 {
+	const char *wanted = getenv("SILENTPIN_NODE_PORT"); /* of the caller's choice; none: any */
 	struct sockaddr_in sa = {};
 	socklen_t len = sizeof(sa);
 
 	listen_fd = tcp_socket();
 	sa.sin_family = AF_INET;
+	sa.sin_port = htons(static_cast<uint16_t>(wanted ? atoi(wanted) : 0));
 	sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (bind(listen_fd, reinterpret_cast<struct sockaddr *>(&sa), sizeof(sa)) ||
 	    listen(listen_fd, 64) ||

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A decode rank over Mooncake: told by messages, not by notifications, that its bytes have come."""
 import array
+import contextlib
 import os
+import random
 import struct
 
 import zmq
@@ -24,13 +26,16 @@ class Agent:
 
 class MooncakeRank(Rank):
     def new_agent(self, args):
-        """Workers are chosen by the port of a session: one of the right ones, where it matters."""
-        tried = []
-        while True:
-            agent = Agent(args.build)
-            if args.on_worker < 0 or int(agent.name.rsplit(":", 1)[1]) % args.workers == args.on_worker:
-                return agent
-            tried.append(agent)
+        """Workers are chosen by the port of a session: one of the right ones, where it matters. Of ports that the
+        kernel chooses all odd ones come first."""
+        if args.on_worker < 0:
+            return Agent(args.build)
+        for _ in range(1000):
+            port = random.randrange(10000 // args.workers, 32000 // args.workers) * args.workers + args.on_worker
+            os.environ["SILENTPIN_NODE_PORT"] = str(port)
+            with contextlib.suppress(OSError, RuntimeError):  # the port is taken
+                return Agent(args.build)
+        raise OSError("no port is free")
 
     def bind(self, args, number, ctx):
         self.told = ctx.socket(zmq.PULL)
