@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shipped profiles pass `silentpin check`, and the globs of their NIXL and ZMQ probes take the names of the
-releases that they were written from, not those of functions with other arguments."""
+releases that they were written from, not those of functions with other arguments; a call through two of them is one."""
 import fnmatch
+import json
 import os
+import sqlite3
+import subprocess
+import sys
 import unittest
 
 import sp
@@ -22,6 +26,9 @@ MAP = f"St13unordered_mapI{S}St6vectorIS6_SaIS6_EESt4hashIS6_ESt8equal_toIS6_ESa
 TAKES = {
     "xfer_make": {f"_ZNK9nixlAgent11makeXferReqE{OPERATION}PK{lists}RKSt6vectorIiSaIiEES5_SA_R{HANDLE}{OPTIONS}"
                   for lists in ("10nixlDlistH", "12nixlPreppedH")},
+    # of sources newer than 1.4: indices by std::span, each two arguments
+    "xfer_make_span": {f"_ZNK9nixlAgent11makeXferReqE14nixl_xfer_op_tRK10nixlDlistHSt4spanIKiLm18446744073709551615EE"
+                       f"S3_S6_R{HANDLE}{OPTIONS}"},
     "xfer_create": {f"_ZNK9nixlAgent13createXferReqE{OPERATION}{LISTS}S7_RK{S}R{HANDLE}{OPTIONS}"},
     "xfer_post": {f"_ZNK9nixlAgent11postXferReqE{HANDLE}{OPTIONS}"},
     # not const in early releases
@@ -44,9 +51,7 @@ OTHERS = {
     f"_ZNK9nixlAgent13createXferReqE{LISTS}S4_RK{S}SC_{OPERATION}R{HANDLE}PK12nixlBackendH",
     f"_ZN9nixlAgent11postXferReqE{HANDLE}",
     f"_ZN9nixlAgent11postXferReqE{OPERATION}{HANDLE}RK{S}",
-    # indices by std::span, each two arguments; a remote agent by its handle
-    f"_ZNK9nixlAgent11makeXferReqE14nixl_xfer_op_tRK10nixlDlistHSt4spanIKiLm18446744073709551615EES3_S6_R{HANDLE}"
-    f"{OPTIONS}",
+    # a remote agent by its handle
     f"_ZNK9nixlAgent13createXferReqE{OPERATION}{LISTS}S7_PK16nixlRemoteAgentHR{HANDLE}{OPTIONS}",
     f"_ZNK9nixlAgent18postXferReqBatchedERKSt6vectorI{HANDLE}SaIS2_EERKS0_I{OPTIONS}SaIS9_EE",
     "_ZNK9nixlAgent16getXferTelemetryEPK12nixlXferReqHR17nixlXferTelemetry",
@@ -89,6 +94,29 @@ class Names(unittest.TestCase):
                 with self.subTest(profile=profile, probe=probe):
                     self.assertEqual({n for n in names if fnmatch.fnmatchcase(n, glob)}, TAKES[probe])
         self.assertEqual(set().union(*found.values()), set(TAKES))
+
+
+class Newer(unittest.TestCase):
+    """A library that has makeXferReq twice, the older one of which calls the other."""
+
+    def test_made_through_either(self):
+        p = subprocess.Popen([sys.executable, os.path.join(sp.ROOT, "tests", "node", "made.py")], text=True,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(p.communicate)
+        pid = json.loads(p.stdout.readline())["pid"]
+        said = sp.run("doctor", "-p", pid, "--profile", "sglang-nixl-prefill").stdout
+        self.assertRegex(said, r"ok +probe xfer_make_span: _ZNK9nixlAgent11makeXferReqE14nixl_xfer_op_t")
+        self.assertNotIn("probe xfer_make:", said)
+        with sp.Watch("-p", pid, "--profile", "sglang-nixl-prefill", "--only", "uprobes", "--record", "all") as w:
+            p.stdin.write("go\n")
+            p.stdin.flush()
+            self.assertEqual(json.loads(p.stdout.readline())["done"], 2)
+            w.stop()
+            with sqlite3.connect(f"file:{w.db}?mode=ro", uri=True) as c:
+                posts = c.execute("SELECT coalesce(e.room, l.room), count(*), count(DISTINCT e.op) FROM event e"
+                                  " JOIN role r ON r.id = e.role LEFT JOIN life l ON l.id = e.life"
+                                  " WHERE r.name = 'post' GROUP BY 1 ORDER BY 1").fetchall()
+        self.assertEqual(posts, [("71", 2, 1), ("72", 2, 1)], "each is made once and posted once")
 
 
 if __name__ == "__main__":

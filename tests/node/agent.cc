@@ -102,6 +102,7 @@ nixl_status_t nixlAgent::releasedDlistH(nixlDlistH *handle) const
 	return NIXL_SUCCESS;
 }
 
+#ifdef NIXL_SPAN
 nixl_status_t nixlAgent::makeXferReq(const nixl_xfer_op_t &operation, const nixlDlistH *local_side,
 				     const std::vector<int> &local_indices,
 				     const nixlDlistH *remote_side,
@@ -109,6 +110,28 @@ nixl_status_t nixlAgent::makeXferReq(const nixl_xfer_op_t &operation, const nixl
 				     nixlXferReqH *&req_hndl,
 				     const nixl_opt_args_t *extra_params) const
 {
+	req_hndl = nullptr;
+	if (!local_side || !remote_side)
+		return NIXL_ERR_INVALID_PARAM;
+	return makeXferReq(operation, *local_side, local_indices, *remote_side, remote_indices,
+			   req_hndl, extra_params);
+}
+
+nixl_status_t nixlAgent::makeXferReq(nixl_xfer_op_t operation, const nixlDlistH &local,
+				     std::span<const int> local_indices, const nixlDlistH &remote,
+				     std::span<const int> remote_indices, nixlXferReqH *&req_hndl,
+				     const nixl_opt_args_t *extra_params) const
+{
+	const nixlDlistH *local_side = &local, *remote_side = &remote;
+#else
+nixl_status_t nixlAgent::makeXferReq(const nixl_xfer_op_t &operation, const nixlDlistH *local_side,
+				     const std::vector<int> &local_indices,
+				     const nixlDlistH *remote_side,
+				     const std::vector<int> &remote_indices,
+				     nixlXferReqH *&req_hndl,
+				     const nixl_opt_args_t *extra_params) const
+{
+#endif
 	auto op = std::make_shared<Op>();
 	std::lock_guard<std::mutex> hold(data->lock);
 

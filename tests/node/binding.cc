@@ -202,10 +202,18 @@ PyObject *make_prepped_xfer(PyObject *self, PyObject *args)
 	    !ints_from(local_idx, from) || !ints_from(remote_idx, to))
 		return nullptr;
 	extra.notif = notif;
+	auto *mine = reinterpret_cast<DlistObject *>(local)->handle;
+	auto *peers = reinterpret_cast<DlistObject *>(remote)->handle;
+
 	if (!unlocked([&] {
-		    rc = a->agent->makeXferReq(
-			    NIXL_WRITE, reinterpret_cast<DlistObject *>(local)->handle, from,
-			    reinterpret_cast<DlistObject *>(remote)->handle, to, handle, &extra);
+#ifdef NIXL_SPAN /* a list of several goes by the older form, as other programs call it */
+		    if (from.size() == 1) {
+			    rc = a->agent->makeXferReq(NIXL_WRITE, *mine, from, *peers, to, handle,
+						       &extra);
+			    return;
+		    }
+#endif
+		    rc = a->agent->makeXferReq(NIXL_WRITE, mine, from, peers, to, handle, &extra);
 	    }))
 		return nullptr;
 	return rc < 0 ? raise_status("makeXferReq", rc) : new_handle(a, handle);

@@ -26,6 +26,22 @@ $(NODE_B)/_nixl_standin$(NODE_EXT): $(NODE_B)/binding.o $(NODE_B)/libnixl.so
 	$(call say,LD,$@)
 	$(Q)$(NODE_CXX) -shared -s -pthread $< -L$(NODE_B) -lnixl -Wl,-rpath,'$$ORIGIN' -o $@
 
+# The same in newer/, with what sources newer than 1.4 have.
+node: $(NODE_B)/newer/libnixl.so $(NODE_B)/newer/_nixl_standin$(NODE_EXT)
+
+$(NODE_B)/newer/%.o: tests/node/%.cc $(NODE_HDRS)
+	$(call say,CXX,$<)
+	@mkdir -p $(@D)
+	$(Q)$(NODE_CXX) $(NODE_CXXFLAGS) -std=c++20 -DNIXL_SPAN $(if $(filter binding,$*),-I$(NODE_PYINC)) -c $< -o $@
+
+$(NODE_B)/newer/libnixl.so: $(NODE_B)/newer/agent.o $(NODE_B)/engine.o $(NODE_B)/hooks.o
+	$(call say,LD,$@)
+	$(Q)$(NODE_CXX) -shared -Wl,-soname,libnixl.so -Wl,-z,defs -s -pthread $^ -o $@
+
+$(NODE_B)/newer/_nixl_standin$(NODE_EXT): $(NODE_B)/newer/binding.o $(NODE_B)/newer/libnixl.so
+	$(call say,LD,$@)
+	$(Q)$(NODE_CXX) -shared -s -pthread $< -L$(NODE_B)/newer -lnixl -Wl,-rpath,'$$ORIGIN' -o $@
+
 # Mooncake: the engine within its Python module, as in the wheel, in today's layouts and, in old/, in
 # those of the releases before 0.3.9; and a library with the C names.
 MOONCAKE := mooncake mooncake_engine mooncake_hooks

@@ -88,6 +88,11 @@ MultiTransport::BatchID MultiTransport::allocateBatchID(size_t batch_size)
 	return desc->id;
 }
 
+#ifdef MOONCAKE_OLD
+Status MultiTransport::freeBatchID(BatchID batch_id)
+{
+	const std::function<void()> before_delete;
+#else
 Status MultiTransport::freeBatchID(BatchID batch_id)
 {
 	return freeBatchID(batch_id, {});
@@ -95,6 +100,7 @@ Status MultiTransport::freeBatchID(BatchID batch_id)
 
 Status MultiTransport::freeBatchID(BatchID batch_id, const std::function<void()> &before_delete)
 {
+#endif
 	auto &desc = to_desc(batch_id);
 
 	test_point(HOOK_FREE);
@@ -107,6 +113,10 @@ Status MultiTransport::freeBatchID(BatchID batch_id, const std::function<void()>
 	return {};
 }
 
+#ifdef MOONCAKE_OLD
+Status MultiTransport::submitTransfer(BatchID batch_id, const std::vector<TransferRequest> &entries)
+{
+#else
 Status MultiTransport::submitTransfer(BatchID batch_id, const std::vector<TransferRequest> &entries)
 {
 	return submitTransfer(batch_id, entries, nullptr);
@@ -115,6 +125,7 @@ Status MultiTransport::submitTransfer(BatchID batch_id, const std::vector<Transf
 Status MultiTransport::submitTransfer(BatchID batch_id, const std::vector<TransferRequest> &entries,
 				      std::vector<size_t> *)
 {
+#endif
 	auto &desc = to_desc(batch_id);
 	bool fail;
 

@@ -141,9 +141,11 @@ class MultiTransport
 	Status freeBatchID(BatchID batch_id);
 	Status submitTransfer(BatchID batch_id, const std::vector<TransferRequest> &entries);
 	/* Of the main branch: what the two above are made of. */
+#ifndef MOONCAKE_OLD
 	Status freeBatchID(BatchID batch_id, const std::function<void()> &before_delete);
 	Status submitTransfer(BatchID batch_id, const std::vector<TransferRequest> &entries,
 			      std::vector<size_t> *task_sizes);
+#endif
 	Status getTransferStatus(BatchID batch_id, size_t task_id, TransferStatus &status);
 	Status getBatchTransferStatus(BatchID batch_id, TransferStatus &status);
 

@@ -14,6 +14,9 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
+#ifdef NIXL_SPAN
+#include <span>
+#endif
 
 enum nixl_xfer_op_t : uint32_t { NIXL_READ = 0, NIXL_WRITE = 1 };
 
@@ -106,6 +109,12 @@ class nixlAgent
 				  const nixlDlistH *remote_side,
 				  const std::vector<int> &remote_indices, nixlXferReqH *&req_hndl,
 				  const nixl_opt_args_t *extra_params = nullptr) const;
+#ifdef NIXL_SPAN /* of sources newer than 1.4: what the one above is made of */
+	nixl_status_t makeXferReq(nixl_xfer_op_t operation, const nixlDlistH &local_side,
+				  std::span<const int> local_indices, const nixlDlistH &remote_side,
+				  std::span<const int> remote_indices, nixlXferReqH *&req_hndl,
+				  const nixl_opt_args_t *extra_params = nullptr) const;
+#endif
 	nixl_status_t createXferReq(const nixl_xfer_op_t &operation,
 				    const nixl_xfer_dlist_t &local_descs,
 				    const nixl_xfer_dlist_t &remote_descs,

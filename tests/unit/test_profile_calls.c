@@ -209,6 +209,42 @@ static void elements(void **state)
 	profile_free(pf);
 }
 
+/* What a probe does not say for itself is as in the one whose place it takes. */
+static void instead(void **state)
+{
+	struct profile_file *pf =
+		parse(HEAD PUSH ARG_QP CALL
+		      "        waits: true\n        status: {done: 7}\n"
+		      "      - {name: as, instead_of: push, symbol: g}\n"
+		      "      - {name: own, instead_of: push, symbol: h, waits: false, library: m,\n"
+		      "         args: [{name: qp, fetch: $arg9, type: u64}]}\n");
+	const struct profile_probe *push = named(pf, "push"), *as = named(pf, "as"),
+				   *own = named(pf, "own");
+	struct sp_err err;
+
+	assert_int_equal(push->instead_of, 0);
+	assert_true(push->required);
+	assert_string_equal(as->symbol, "g");
+	assert_int_equal(as->instead_of, push - pf->profiles[0].probes + 1);
+	assert_int_equal(as->library, push->library);
+	assert_int_equal(as->on, ON_RET);
+	assert_true(as->waits && !as->required);
+	assert_int_equal(as->event.role, ROLE_CALL);
+	assert_int_equal(pf->profiles[0].statuses[as->status].done.lo, 7);
+	check_op(&as->prog.fetch[0].op[0], SP_OP_ARG, 1, 0);
+	assert_int_equal(own->library, 1);
+	assert_false(own->waits);
+	assert_int_equal(own->nargs, 1);
+	check_op(&own->prog.fetch[0].op[0], SP_OP_ARG, 9, 0);
+	assert_int_equal(own->prog.nsaved, 9);
+	/* both are turned off */
+	assert_int_equal(profile_enable(&pf->profiles[0], "push", false, &err), 0);
+	assert_true(push->off && as->off && own->off);
+	assert_int_equal(profile_enable(&pf->profiles[0], "as", true, &err), 0);
+	assert_true(push->off && !as->off);
+	profile_free(pf);
+}
+
 static void pointers(void **state)
 {
 	struct profile_file *pf =
@@ -322,8 +358,9 @@ static void arrays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(groups),   cmocka_unit_test(scopes), cmocka_unit_test(elements),
-		cmocka_unit_test(pointers), cmocka_unit_test(fields), cmocka_unit_test(arrays),
+		cmocka_unit_test(groups),  cmocka_unit_test(scopes),   cmocka_unit_test(elements),
+		cmocka_unit_test(instead), cmocka_unit_test(pointers), cmocka_unit_test(fields),
+		cmocka_unit_test(arrays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

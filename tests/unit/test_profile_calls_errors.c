@@ -126,6 +126,24 @@ static const struct slip errors[] = {
 	{HEAD PUSH CALL LIST ARG_QP
 	 "        tally: {name: a, key: qp, posts: true, refused: \"+0($arg3):string\"}\n",
 	 "14", "must be a number"},
+	/* another's place */
+	{HEAD PUSH CALL "      - {name: q, instead_of: pull, symbol: g}\n", "12",
+	 "no probe before this one is named \"pull\""},
+	{HEAD "      - {name: q, instead_of: push, symbol: g}\n" PUSH CALL, "7", "no probe before"},
+	{HEAD PUSH CALL "      - {name: q, instead_of: [push], symbol: g}\n", "12", "instead_of"},
+	{HEAD PUSH CALL "      - {name: q, instead_of: push}\n", "12", "no \"symbol\""},
+	{HEAD PUSH CALL "      - {instead_of: push, symbol: g}\n", "12", "no \"name\""},
+	{HEAD PUSH CALL "      - {name: q, instead_of: push, symbol: g, required: true}\n", "12",
+	 "may be missing: remove required"},
+	{HEAD PUSH CALL "      - {name: q, instead_of: push, symbol: g, onn: ret}\n", "12",
+	 "did you mean \"on\"?"},
+	{HEAD PUSH CALL "      - {name: q, instead_of: push, symbol: g}\n"
+			"      - {name: r, instead_of: q, symbol: h}\n",
+	 "13", "\"q\" itself stands instead of \"push\""},
+	{HEAD PUSH CALL
+	 "      - {name: q, instead_of: push, pointer: {after: g, library: m, fetch: "
+	 "$retval}}\n",
+	 "12", "with a symbol"},
 	/* pointers */
 	{HEAD REF CALL, "7", "no \"symbol\""},
 	{HEAD REF CALL "        symbol: f\n        pointer: []\n", "11", "keep one"},

@@ -220,6 +220,38 @@ static int resolve_all(struct plan *plan, const struct profile *p, const char *b
 	return 0;
 }
 
+static void drop_sites(struct plan *plan, int probe)
+{
+	int n = 0;
+
+	for (int i = 0; i < plan->nsite; i++)
+		if (plan->site[i].probe != probe)
+			plan->site[n++] = plan->site[i];
+	plan->nsite = n;
+}
+
+/* What has another probe's place in this file has it alone: a call of the one function may go
+ * through the other, and would be seen twice. */
+static void settle_places(struct plan *plan, const struct profile *p)
+{
+	for (int i = 0; i < plan->nprobe; i++) {
+		int base = p->probes[plan->probe[i].index].instead_of - 1;
+
+		if (base < 0)
+			continue;
+		plan->probe[i].hidden = !plan->probe[i].symbol && !plan->probe[i].off;
+		for (int k = 0; plan->probe[i].ok && k < plan->nprobe; k++) {
+			struct plan_probe *out = &plan->probe[k];
+
+			if (out->index != base || out->off)
+				continue;
+			drop_sites(plan, k);
+			out->ok = false;
+			out->hidden = true;
+		}
+	}
+}
+
 /* The extent of a function without a symbol: not known where the unwind table does not begin there.
  */
 static uint64_t size_at(const struct elf_file *ef, uint64_t addr)
@@ -340,6 +372,8 @@ int plan_make(const struct profile *p, const struct map_file *f, int fd, const c
 		ef = NULL;
 	}
 	err = resolve_all(plan, p, f->base, ef, why);
+	if (!err)
+		settle_places(plan, p);
 	elf_file_close(ef);
 	if (err) {
 		plan_free(plan);

@@ -23,6 +23,7 @@ struct plan_probe {
 	bool ok, emulated;
 	bool off;     /* not asked for: no fault */
 	bool later;   /* a pointer will lead to it, when a call next returns: no fault */
+	bool hidden;  /* another probe has its place, or it takes nobody's: nothing to tell */
 	char *symbol; /* as found; NULL when not */
 	char where[64];
 	char reason[160]; /* when not ok */

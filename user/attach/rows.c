@@ -20,7 +20,8 @@ static void row_of(const struct profile *p, uint32_t pid, const struct plan *pla
 		.probe = probe->name,
 		.symbol = pp->symbol ? pp->symbol : "",
 		.ok = pp->ok && !err,
-		.required = probe->required,
+		.required = probe->required || (pp->ok && probe->instead_of &&
+						p->probes[probe->instead_of - 1].required),
 		.emulated = pp->emulated,
 		.off = pp->off,
 		.later = pp->later,
@@ -50,7 +51,7 @@ static void rows_missing(const struct profile *p, int n, uint32_t pid, const boo
 			.required = probe->required,
 		};
 
-		if (seen[i] || !lib)
+		if (seen[i] || !lib || probe->instead_of)
 			continue;
 		row.off = probe->off;
 		if (row.off)
@@ -66,7 +67,7 @@ static void rows_missing(const struct profile *p, int n, uint32_t pid, const boo
  * was found in another way? */
 static bool is_hidden(const struct attach *a, const struct watched *w, const struct plan_probe *pp)
 {
-	if (pp->index >= a->pointers.given)
+	if (pp->index >= a->pointers.given || pp->hidden)
 		return true;
 	return !pp->ok && !pp->off && pointer_found(w, pp->index);
 }
@@ -129,6 +130,8 @@ int attach_dry_rows(const struct profile *p, pid_t pid, attach_row_fn fn, void *
 			rc = pointer_plan(p, pid, &files, plan);
 		for (int n = 0; !rc && n < plan->nprobe; n++) {
 			seen[plan->probe[n].index] = true;
+			if (plan->probe[n].hidden)
+				continue;
 			row_of(p, (uint32_t)pid, plan, n, BACKEND_NONE, 0, &row);
 			fn(ctx, &row);
 		}

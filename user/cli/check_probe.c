@@ -205,8 +205,11 @@ static void print_each(const struct profile *p, const struct profile_probe *prob
 }
 
 /* Whose room, and whether anybody looks. */
-static void print_scope(const struct profile_probe *probe)
+static void print_scope(const struct profile *p, const struct profile_probe *probe)
 {
+	if (probe->instead_of)
+		printf("      takes the place of %s where it is found\n",
+		       p->probes[probe->instead_of - 1].name);
 	if (probe->group)
 		printf("      of group %s\n", probe->group);
 	if (probe->off)
@@ -265,7 +268,7 @@ void check_print_probe(const struct profile *p, const struct profile_probe *prob
 	printf("\n    %-14s %-8s %-6s %s\n", probe->name, p->libs[probe->library].id,
 	       on_names[probe->on], symbol_of(probe));
 	print_pointers(p, probe);
-	print_scope(probe);
+	print_scope(p, probe);
 	if (flags & SP_P_DROP_NEGATIVE)
 		printf("      dropped when it returns less than 0\n");
 	if (flags & SP_P_DROP_ZERO)

@@ -352,19 +352,11 @@ static void set_saved(struct profile_probe *p)
 int read_probe(const struct reader *r, const struct ynode *map, struct profile_probe *p)
 {
 	static const char *const keys[] = {
-		"name",      "library",
-		"symbol",    "on",
-		"nothrow",   "required",
-		"args",      "match",
-		"messages",  "frame",
-		"socket",    "more",
-		"event",     "skip_negative",
-		"on_change", "skip_zero",
-		"enabled",   "scope",
-		"waits",     "status",
-		"each",      "only",
-		"events",    "tally",
-		"pointer",   NULL,
+		"name",    "library",       "symbol",    "on",        "nothrow", "required",
+		"args",    "match",         "messages",  "frame",     "socket",  "more",
+		"event",   "skip_negative", "on_change", "skip_zero", "enabled", "scope",
+		"waits",   "status",        "each",      "only",      "events",  "tally",
+		"pointer", "instead_of",    NULL,
 	};
 	const struct ynode *args;
 	int rc = need_map(r, map, "a probe");

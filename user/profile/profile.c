@@ -38,7 +38,7 @@ int read_probes(const struct reader *r, const struct ynode *list)
 	for (size_t i = 0; !rc && i < list->n; i++) {
 		struct profile_probe *probe = &p->probes[p->nprobes++];
 
-		rc = read_probe(r, list->item[i], probe);
+		rc = read_instead(r, list, i, probe);
 		for (int k = 0; !rc && k < p->nprobes - 1; k++)
 			if (!strcmp(p->probes[k].name, probe->name))
 				rc = bad_at(r, probe->mark, "probe \"%s\" a second time%s%s",

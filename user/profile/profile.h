@@ -197,6 +197,8 @@ struct profile_probe {
 	enum probe_on on;    /* return = uretprobe; ret = a probe on each ret instruction */
 	bool nothrow;
 	bool required; /* default true */
+	/* Index + 1 of the probe whose place it takes in a file that has its function; 0: none. */
+	int instead_of;
 	struct profile_arg args[SP_MAX_ARGS];
 	int nargs;
 	struct evt_match *match; /* alternatives, tried in order; none: every hit is the event */

@@ -67,6 +67,9 @@ int read_status(const struct reader *r, const struct ynode *map, struct status_s
 struct status_spec *
 status_add(struct profile *p); /* one more, with the defaults; NULL: no memory */
 int read_probe(const struct reader *r, const struct ynode *map, struct profile_probe *p);
+/* The i-th of a list; with `instead_of` what it does not say is as in that one (instead.c). */
+int read_instead(const struct reader *r, const struct ynode *list, size_t i,
+		 struct profile_probe *p);
 int read_args(const struct reader *r, const struct ynode *list, struct profile_probe *p);
 int read_python(const struct reader *r, const struct ynode *map); /* `python:` */
 /* `sockets:`, after the probes: each entry becomes one more of them. */
@@ -100,8 +103,7 @@ void probe_clear(struct profile_probe *p);
 int sockhttp_read(const struct reader *r, const struct ynode *map, struct sock_entry *e,
 		  struct profile_probe *probe);
 
-/* ---- `sockets:`, the probe that an entry is besides (sockprobe.c) ------------------------------
- */
+/* ---- `sockets:`, the probe that an entry is besides (sockprobe.c) ---------------------------- */
 /* One more probe at the end of the profile's, without a meaning yet; NULL: no memory. */
 struct profile_probe *sockprobe_add(struct profile *p, const char *name, struct profile_mark mark);
 /* Compile it as one that takes the frames of a stream. */
@@ -157,8 +159,7 @@ bool pattern_is_array(const struct pat_part *part);
 /* A length or an array: it is a frame of messages, not a text. */
 bool pattern_is_whole(const struct pattern *p);
 
-/* ---- `python:`, paths (pypath.c) --------------------------------------------------------------
- */
+/* ---- `python:`, paths (pypath.c) ------------------------------------------------------------- */
 /* "queue._buf[*]": a local variable, then steps; at most one object, no [*] or {}. */
 int read_py_path(const struct reader *r, const struct ynode *n, const char *what,
 		 struct py_path *out);
@@ -167,8 +168,7 @@ int read_py_path(const struct reader *r, const struct ynode *n, const char *what
 int read_py_query(const struct reader *r, const struct ynode *n, const char *what, unsigned allowed,
 		  unsigned needed, struct py_query *out);
 
-/* ---- fetch types ------------------------------------------------------------------------------
- */
+/* ---- fetch types ----------------------------------------------------------------------------- */
 struct type_info {
 	const char *name;
 	uint8_t type; /* enum sp_type */

@@ -108,6 +108,7 @@ int profile_enable(struct profile *p, const char *name, bool on, struct sp_err *
 		struct profile_probe *probe = &p->probes[i];
 
 		if (strcmp(probe->name, name) != 0 &&
+		    !(probe->instead_of && !strcmp(p->probes[probe->instead_of - 1].name, name)) &&
 		    !(probe->group && !strcmp(probe->group, name)))
 			continue;
 		probe->off = !on;
