@@ -160,6 +160,29 @@ static void test_stalled(void **state)
 	rig_free(r);
 }
 
+/* The view comes late to it: the thread at work posted what is in progress, so it has been for as
+ * long. */
+static void test_seen_late_at_its_own(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	announce(r, 1, "7001", "A", 1);
+	announce(r, 1, "7002", "A", 1);
+	kv(r, 2, W1, 0xb0, "7001", 0, 1);
+	kv(r, 2, W2, 0xc0, "7002", 0, 1);
+	ok(r, 2.5);
+	/* behind the deadline; one at another thread than has posted for it */
+	held(r, 32.1, .room = "7001", .rid = "x", .op = 0x10, .kind = "inflight", .code = READY,
+	     .tid = W1, .flags = EV_AT);
+	held(r, 32.1, .room = "7002", .rid = "y", .op = 0x20, .kind = "inflight", .code = READY,
+	     .tid = W3, .flags = EV_AT);
+	rounds(r, 33, 36);
+	expect_stuck(r, "7001", 32, CAUSE_TRANSFER_STALLED, CONF_CERTAIN, 1);
+	expect_stuck(r, "7002", 32, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
+	rig_free(r);
+}
+
 /* The thread took it only a moment ago: that is movement. */
 static void test_just_taken(void **state)
 {
@@ -312,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_bootstrap_thread),
 		cmocka_unit_test(test_transfer_error),
 		cmocka_unit_test(test_stalled),
+		cmocka_unit_test(test_seen_late_at_its_own),
 		cmocka_unit_test(test_just_taken),
 		cmocka_unit_test(test_behind),
 		cmocka_unit_test(test_behind_at_the_attach),

@@ -112,10 +112,25 @@ static bool queued(struct view *v)
 	return set(v, CAUSE_QUEUED_BEHIND, CONF_POSSIBLE, -1);
 }
 
+/* Has the thread that the view has at it been there since before the stall? Where the view came
+ * late to that, the thread's own post says so: o is in progress, and it has posted nothing since.
+ */
+static bool at_work(const struct view *v, const struct op *o)
+{
+	const struct worker *w = o ? o->worker : NULL;
+
+	if (!v->s->at || life_complete(v->m, v->l))
+		return false;
+	if (v->s->tid_ns < v->since)
+		return true;
+	return v->whole && w && w->key.tid == v->s->tid && o->since_ns < v->since && w->busy &&
+	       w->busy->wprev == o;
+}
+
 static bool stalled(struct view *v)
 {
 	const struct op *o = fact_busy(v->l);
-	bool at = v->s->at && v->s->tid_ns < v->since && !life_complete(v->m, v->l);
+	bool at = at_work(v, o);
 
 	if (!o && !at)
 		return false;
