@@ -329,11 +329,30 @@ int route_unread(struct model *m, const struct sp_event *ev)
 	return x ? 0 : -ENOMEM;
 }
 
+/* Nothing will show its end. */
+static bool ends_unseen(const struct model *m, const struct life *l)
+{
+	return !l->tracked && !m->cfg.sees_release && !view_active(l->proc) && !seen_listed(l);
+}
+
 bool asked_unfollowed(const struct model *m, const struct life *l)
 {
 	bool sent = l->stage == STAGE_READY || l->stage == STAGE_INFLIGHT;
 
-	if (l->tracked || m->cfg.sees_release || view_active(l->proc) || seen_listed(l))
+	return ends_unseen(m, l) &&
+	       ((proc_blind(m, l->proc) && sent) || (l->shared && l->elsewhere));
+}
+
+/* The server itself gives up what is not announced within the deadline of bootstrap: an
+ * announcement later than that belongs to a younger request. */
+bool asked_unbegun(const struct model *m, const struct life *l)
+{
+	uint64_t span = m->cfg.stage_ns[STAGE_BOOTSTRAP], since = l->proc->attached_ns;
+
+	if (!m->cfg.sees_arrive || l->arrived || !since || !proc_blind(m, l->proc) ||
+	    !ends_unseen(m, l))
 		return false;
-	return (proc_blind(m, l->proc) && sent) || (l->shared && l->elsewhere);
+	if (l->stage == STAGE_BOOTSTRAP)
+		return l->blurred; /* other peers' announcements may have been before, too */
+	return !span || l->opened_ns < since + span;
 }

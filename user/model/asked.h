@@ -25,6 +25,9 @@ struct life *asked_life(const struct room *r, const struct sp_event *ev, bool ex
 void asked_shows(struct model *m, struct life *l, const struct sp_event *ev);
 /* Neither what is sent for it nor its end can be seen. */
 bool asked_unfollowed(const struct model *m, const struct life *l);
+/* Nor was its request seen, which may have come before the watch, and perhaps announcements: that
+ * no more is heard of it is what a room that ends well looks like. */
+bool asked_unbegun(const struct model *m, const struct life *l);
 /* route.c: lives of r that are given up by whoever asked for them, for it is opened again */
 void route_supersede(struct model *m, struct room *r);
 /* An end told by events, the nearest at hand (route.c). */

@@ -77,6 +77,7 @@ struct proc {
 	struct worker *workers;
 	struct flow flow;          /* by life: posts, completions and ends */
 	uint64_t gap_ns;           /* what it did before that was not seen, 0: nothing */
+	uint64_t attached_ns;      /* it is watched since, 0: not that it was told */
 	uint64_t boot_dead_ns;     /* its bootstrap thread ended then, 0: no */
 	uint64_t control_heard_ns; /* last control message without a room */
 	struct seen *waits;        /* lives that wait for the next look, in order of asking */

@@ -135,10 +135,21 @@ static int sight(struct model *m, uint32_t pid, int64_t code)
 	return rc;
 }
 
+/* The process is watched from here on. What was seen of it while the probes were being placed is a
+ * part: of a room that was announced then, its companions may have been just before. */
+static void began(struct model *m, struct proc *p)
+{
+	if (!p->attached_ns)
+		p->attached_ns = m->now;
+	for (struct life *l = p->lives; l; l = l->next)
+		l->blurred = true;
+}
+
 static int target(struct model *m, const struct sp_event *ev)
 {
 	bool halted = !strcmp(ev->kind, "stopped");
 	bool over = !strcmp(ev->kind, "exited") || !strcmp(ev->kind, "exec");
+	bool attached;
 	struct proc *p;
 
 	tell_taken(m, ev, NULL);
@@ -154,11 +165,16 @@ static int target(struct model *m, const struct sp_event *ev)
 		p = proc_get(m, ev->pid);
 		return p ? halt(m, p, halted) : -ENOMEM;
 	}
-	if (!(ev->flags & EV_GAP))
+	attached = !strcmp(ev->kind, "attached");
+	if (!attached && !(ev->flags & EV_GAP))
 		return 0;
 	p = proc_get(m, ev->pid);
 	if (!p)
 		return -ENOMEM;
+	if (attached)
+		began(m, p);
+	if (!(ev->flags & EV_GAP))
+		return 0;
 	p->gap_ns = m->now;
 	return 0;
 }

@@ -251,7 +251,7 @@ int life_overdue(struct model *m, struct life *l, uint64_t ns)
 		return life_judge(m, l, ns);
 	}
 	/* it has been shown for as long again, and no more will ever be known of it */
-	if (l->stuck && asked_unfollowed(m, l)) {
+	if ((l->stuck && asked_unfollowed(m, l)) || asked_unbegun(m, l)) {
 		life_end(m, l, OUTCOME_NONE);
 		return 0;
 	}
