@@ -63,7 +63,7 @@ class Posts:
             self.refused = say("b", "qp 3; stall 3; limit 3 2; write 3 5; waiting 3")
             sp.wait_for(lambda: self.tallies(w.db, 259), 10, "another post without completion")
             say("b", "destroy 3")
-            sp.wait_for(lambda: self.tallies(w.db, 259)[-1]["code"] == 0, 10, "none of a queue pair that is gone")
+            sp.wait_for(lambda: self.tallies(w.db, 259)[-1]["kind"] == "dropped", 10, "a queue pair that is gone")
             say("b", "qp 3; stall 3; write 3 1")
             sp.wait_for(lambda: self.tallies(w.db, 259)[-1]["code"] == 1, 10, "that of another with its number")
             say("b", "reset 3; write 3 2")
@@ -89,7 +89,7 @@ class Posts:
         return [e for e in self.events if e["role_name"] == "call" and e["probe_name"] == probe and e["kind"] in kinds]
 
     def tallies(self, db, number=257):
-        return [e for e in self.read(db) if e["kind"] == "tally" and e["object"] == qp(number)]
+        return [e for e in self.read(db) if e["kind"] in ("tally", "dropped") and e["object"] == qp(number)]
 
 
 class Verbs(unittest.TestCase):
@@ -111,6 +111,8 @@ class Verbs(unittest.TestCase):
                 self.assertEqual(run.alone, ["0", "0"])
                 self.assertEqual(run.failed, ["0", "12", "5", "5", "3"])
                 self.assertEqual(run.refused, ["259", str(errno.ENOMEM), "2"])
+                self.assertEqual([(e["probe_name"], e["code"]) for e in run.events if e["kind"] == "dropped"],
+                                 [("ibv_destroy_qp", 2), ("ibv_modify_qp", 1)])
 
     def test_how_they_were_found(self):
         running, late = self.runs

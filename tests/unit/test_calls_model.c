@@ -187,6 +187,38 @@ static void test_work_handed_over(void **state)
 	rig_free(r);
 }
 
+static void dropped(struct rig *r, double t, const char *object, int n)
+{
+	struct sp_event ev = call_event(r, t, W1, SYNC, "dropped", "");
+
+	snprintf(ev.object, sizeof(ev.object), "%s", object);
+	ev.code = n;
+	feed(r, &ev);
+}
+
+/* Queue pairs that are reset with work on them: of before the room says nothing of it. */
+static void test_reset_with_work_open(void **state)
+{
+	struct rig *r = calls_rig();
+	const struct said *s;
+
+	(void)state;
+	announce(r, 0, "7002", "A", 1);
+	tally(r, 1, "queue pair 17", 12, 0.5);
+	tally(r, 1, "queue pair 18", 3, 0.5);
+	dropped(r, 2, "queue pair 18", 3);
+	announce(r, 3, "7001", "A", 1);
+	kv(r, 4, W1, 0xa0, "7001", 0, 1);
+	dropped(r, 5, "queue pair 17", 12);
+	to(r, 40);
+	s = expect_stuck(r, "7001", 34, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
+	assert_true(has_evidence(s,
+				 "queue pair 17: 12 posted were lost with cuStreamSynchronize at "
+				 "+2.0 s; for which room is not known"));
+	assert_false(has_evidence(s, "queue pair 18") || has_evidence(s, "not completed"));
+	rig_free(r);
+}
+
 /* A server opens and closes queue pairs for as long as it runs. */
 static void test_many_queue_pairs(void **state)
 {
@@ -479,6 +511,7 @@ int main(void)
 		cmocka_unit_test(test_newest_life),
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_work_handed_over),
+		cmocka_unit_test(test_reset_with_work_open),
 		cmocka_unit_test(test_many_queue_pairs),
 		cmocka_unit_test(test_blocked_by_scope),
 		cmocka_unit_test(test_blocked_later),

@@ -331,7 +331,11 @@ static void test_key_is_over(void **state)
 	give(r, P_END, 1, 0, 4 * SEC, 4 * SEC, 17);
 	collect_tallies(r->c, NULL, 0, 5 * SEC);
 	release(r, 5 * SEC);
-	assert_int_equal(last_tally(r)->code, 0);
+	assert_int_equal(kinds(r, "tally"), 1);
+	assert_int_equal(kinds(r, "dropped"), 1);
+	assert_int_equal(of_kind(r, "dropped", 0)->code, 2);
+	assert_string_equal(of_kind(r, "dropped", 0)->object, "queue pair 17");
+	assert_int_equal(of_kind(r, "dropped", 0)->probe, P_END);
 	look(r, 9 * SEC, 8, 8, 5, 7 * SEC, 7 * SEC);
 	assert_int_equal(last_tally(r)->code, 3);
 }

@@ -33,6 +33,7 @@ struct tally {
 	char object[32];
 	uint64_t early_asked; /* as of the last look */
 	uint64_t told, told_op;
+	char told_room[SP_ROOM_MAX];
 	uint64_t look;
 	int grew; /* looks at which more had completed than was asked */
 	bool moving;
@@ -176,6 +177,52 @@ void tallies_moved(struct tallies *t, uint32_t pid, uint32_t tid, uint64_t from_
 			k->run.enter_ns = to_ns;
 }
 
+/* As a template "NAME {KEY}" over the argument reads. */
+static void name_key(const struct tallies *t, const struct key *key, char *buf, size_t len)
+{
+	bool hex = false;
+
+	if ((int)key->id >= t->p->ntallies)
+		return;
+	for (int i = 0; i < t->p->nuprobes; i++) {
+		const struct profile_probe *pr = &t->p->probes[i];
+
+		if (pr->each.tally != SP_TALLY_NONE && pr->each.tally_id == key->id &&
+		    pr->each.tally_arg < pr->nargs)
+			hex = pr->args[pr->each.tally_arg].is_hex;
+	}
+	snprintf(buf, len, hex ? "%.20s 0x%" PRIx64 : "%.20s %" PRIu64, t->p->tallies[key->id].name,
+		 key->key);
+}
+
+static void say_key(const struct tallies *t, const struct tally *k, char *buf, size_t len)
+{
+	if (k->object[0])
+		snprintf(buf, len, "%s", k->object);
+	else
+		name_key(t, &k->key, buf, len);
+}
+
+/* What was open for long is lost, and no more open. */
+static void tell_dropped(struct tallies *t, struct tally *k, const struct sp_rec *h)
+{
+	struct sp_event ev;
+
+	sp_event_init(&ev);
+	ev.ns = h->ns;
+	ev.role = ROLE_CALL;
+	ev.pid = h->pid;
+	ev.tid = h->tid;
+	ev.probe = (int16_t)h->probe;
+	ev.code = (int64_t)k->told;
+	snprintf(ev.kind, sizeof(ev.kind), "dropped");
+	say_key(t, k, ev.object, sizeof(ev.object));
+	memcpy(ev.room, k->told_room, sizeof(ev.room));
+	k->told = k->told_op = 0;
+	k->moving = false;
+	t->emit(t->ctx, &ev, false);
+}
+
 void tallies_end(struct tallies *t, const struct sp_rec_hit *rec)
 {
 	struct tally *k;
@@ -184,6 +231,8 @@ void tallies_end(struct tallies *t, const struct sp_rec_hit *rec)
 	k = key_of(t, rec, &key) ? find(t, &key) : NULL;
 	if (!k)
 		return;
+	if (k->told)
+		tell_dropped(t, k, &rec->h);
 	k->run = (struct run){.probe = k->run.probe};
 	k->early_asked = 0;
 	k->grew = 0;
@@ -228,24 +277,6 @@ static const char *room_of(const struct tally *k, const struct sp_tally *n, uint
 	return r->room;
 }
 
-/* As a template "NAME {KEY}" over the argument reads. */
-static void name_key(const struct tallies *t, const struct key *key, char *buf, size_t len)
-{
-	bool hex = false;
-
-	if ((int)key->id >= t->p->ntallies)
-		return;
-	for (int i = 0; i < t->p->nuprobes; i++) {
-		const struct profile_probe *pr = &t->p->probes[i];
-
-		if (pr->each.tally != SP_TALLY_NONE && pr->each.tally_id == key->id &&
-		    pr->each.tally_arg < pr->nargs)
-			hex = pr->args[pr->each.tally_arg].is_hex;
-	}
-	snprintf(buf, len, hex ? "%.20s 0x%" PRIx64 : "%.20s %" PRIu64, t->p->tallies[key->id].name,
-		 key->key);
-}
-
 static void tell(struct tallies *t, struct tally *k, const struct sp_tally *n, uint64_t open,
 		 bool all, uint64_t now_ns)
 {
@@ -260,11 +291,9 @@ static void tell(struct tallies *t, struct tally *k, const struct sp_tally *n, u
 	ev.code = (int64_t)open;
 	ev.op = n->post_ns > n->done_ns ? n->post_ns : n->done_ns;
 	snprintf(ev.kind, sizeof(ev.kind), "tally");
-	if (k->object[0])
-		memcpy(ev.object, k->object, sizeof(ev.object));
-	else
-		name_key(t, &k->key, ev.object, sizeof(ev.object));
+	say_key(t, k, ev.object, sizeof(ev.object));
 	snprintf(ev.room, sizeof(ev.room), "%s", open ? room_of(k, n, open, all) : "");
+	memcpy(k->told_room, ev.room, sizeof(k->told_room));
 	k->told = open;
 	k->told_op = ev.op;
 	t->emit(t->ctx, &ev, false);

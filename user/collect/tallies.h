@@ -32,7 +32,8 @@ void tallies_post(struct tallies *t, const struct sp_rec_hit *rec, const char *r
 void tallies_known(struct tallies *t, uint32_t pid, uint32_t tid, uint64_t enter_ns,
 		   const char *room);
 void tallies_moved(struct tallies *t, uint32_t pid, uint32_t tid, uint64_t from_ns, uint64_t to_ns);
-/* The key is over, and what was open there with it: another one may come by the same number. */
+/* The key is over, and what was open there with it (told, kind "dropped", where it has been told):
+ * another one may come by the same number. */
 void tallies_end(struct tallies *t, const struct sp_rec_hit *rec);
 /* Posts may have gone missing. */
 void tallies_loss(struct tallies *t, uint32_t pid);

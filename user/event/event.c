@@ -308,6 +308,10 @@ static bool say_of_calls(struct words *w, const struct sp_event *ev)
 			say(w, "(%" PRId64 " failed)", ev->code);
 		return true;
 	}
+	if (!strcmp(ev->kind, "dropped")) {
+		say(w, "%s%s%" PRId64 " posted will never complete", ev->object, after, ev->code);
+		return true;
+	}
 	if (strcmp(ev->kind, "tally") != 0)
 		return false;
 	if (ev->code > 0)

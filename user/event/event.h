@@ -95,6 +95,8 @@ enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
  * around it comes with its own time, after younger events.
  *   tally: object: code pieces of work posted and not completed, none completed since op (ns);
  *          0: all are complete again.
+ *   dropped: by the call of probe (a queue pair reset, destroyed): code pieces that were open on
+ *          object will never complete.
  *
  * What sockets show (op: the request, the same number in all that is told of it):
  * arrive: rid, peer (the request's bootstrap host), EV_*. reply: code, the HTTP status; kind first

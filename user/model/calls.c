@@ -284,6 +284,23 @@ static int tallied(struct model *m, struct proc *p, const struct sp_event *ev, c
 	return 0;
 }
 
+/* Reset or destroyed with work open on it. */
+static int dropped(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	struct proc_calls *c = calls_of(m, p);
+	struct worked *w = c ? worked_get(m, c, ev->object) : NULL;
+
+	if (!c)
+		return -ENOMEM;
+	if (!w)
+		return 0;
+	w->open = 0;
+	w->dropped = ev->code > 0 ? (uint64_t)ev->code : 0;
+	w->dropped_ns = m->now;
+	w->dropped_by = ev->probe;
+	return 0;
+}
+
 /* A call is evidence: it moves nothing, and of a life that stands still only what changes the
  * evidence is worth another look. */
 int route_call(struct model *m, const struct sp_event *ev)
@@ -307,6 +324,8 @@ int route_call(struct model *m, const struct sp_event *ev)
 		rc = counted(m, p, ev, l);
 	else if (!strcmp(ev->kind, "tally"))
 		rc = tallied(m, p, ev, l);
+	else if (!strcmp(ev->kind, "dropped"))
+		rc = dropped(m, p, ev);
 	else
 		rc = called(m, p, ev, l, &changes);
 	if (!changes)

@@ -47,6 +47,8 @@ struct worked {
 	uint64_t life_id;  /* whose it is, 0: not known */
 	struct call_note fail;
 	uint64_t failed;
+	uint64_t dropped, dropped_ns; /* what was open when it was reset or destroyed */
+	int16_t dropped_by;           /* probe of that call */
 };
 
 struct proc_calls {

@@ -123,6 +123,10 @@ static void say_work(struct scene *s, const struct worked *w)
 		say(s, false, "%s: %" PRId64 " posted and not completed, none for %.0f s%s",
 		    w->object, w->open, sec(s->now - w->since_ns),
 		    w->life_id ? "" : "; for which room is not known");
+	if (w->dropped_ns > s->l->opened_ns)
+		say(s, false, "%s: %" PRIu64 " posted were lost with %.40s at +%.1f s%s", w->object,
+		    w->dropped, call_name(s->m, w->dropped_by), scene_at(s, w->dropped_ns),
+		    w->life_id ? "" : "; for which room is not known");
 	if (!w->failed || w->fail.ns < s->l->opened_ns)
 		return;
 	words_failure(s, &w->fail, what, sizeof(what));
@@ -135,7 +139,7 @@ static bool is_news(const struct scene *s, const struct worked *w)
 	if (w->life_id && w->life_id != s->l->id)
 		return false;
 	return (w->open > 0 && w->since_ns + INSIDE_MIN_NS <= s->now) ||
-	       (w->failed && w->fail.ns >= s->l->opened_ns);
+	       w->dropped_ns > s->l->opened_ns || (w->failed && w->fail.ns >= s->l->opened_ns);
 }
 
 static void say_worked(struct scene *s)

@@ -44,7 +44,8 @@ void loose_init(struct loose *s, const uint64_t stage_ns[SP_STAGE_MAX])
 static bool is_told_call(const struct sp_event *ev)
 {
 	return ev->status == OPS_ERROR || !strcmp(ev->kind, "inside") ||
-	       !strcmp(ev->kind, "left") || !strcmp(ev->kind, "tally");
+	       !strcmp(ev->kind, "left") || !strcmp(ev->kind, "tally") ||
+	       !strcmp(ev->kind, "dropped");
 }
 
 /* The others (operations that outlive their room, polls of a queue) come with every healthy room.
