@@ -240,7 +240,7 @@ static __always_inline long sp_composite(const struct sp_fetch *f, __u64 obj, st
 	if (!string)
 		return b.size < f->max ? b.size : f->max;
 	*full = got > 0 ? got - 1 : 0; /* without the NUL */
-	if (got == f->max) { /* it fits exactly, or there is more */
+	if (got == f->max) {           /* it fits exactly, or there is more */
 		char last = 1;
 
 		bpf_probe_read_user(&last, 1, (void *)(b.data + got - 1));

@@ -152,7 +152,8 @@ static void say_value(struct text *out, int k, int index, const json_t *v)
 	if (json_is_integer(v) && json_integer_value(v) >= 0)
 		snprintf(b, sizeof(b), "%d%s=%lld;", k, at, (long long)json_integer_value(v));
 	else if (s && !strpbrk(s, "\"\\\nA") && !strstr(s, "\xc3\xa9"))
-		snprintf(b, sizeof(b), "%d%s='%.*s';", k, at, SP_HTTP_TEXT, s); /* a long one's beginning */
+		snprintf(b, sizeof(b), "%d%s='%.*s';", k, at, SP_HTTP_TEXT,
+			 s); /* a long one's beginning */
 	put(out, b);
 }
 

@@ -65,7 +65,8 @@ static void say_failures(const struct attach *a, const struct watched *w,
 		const struct plan_probe *p = &lib->plan->probe[i];
 		const struct profile_probe *pp = &a->profile->probes[p->index];
 
-		if (p->off || p->hidden || (p->ok && !lib->err[i]) || (!p->ok && pointer_found(w, p->index)))
+		if (p->off || p->hidden || (p->ok && !lib->err[i]) ||
+		    (!p->ok && pointer_found(w, p->index)))
 			continue;
 		if (p->ok)
 			uprobe_reason(lib->err[i], a->bpf.progs.backend, why, sizeof(why));

@@ -16,9 +16,8 @@
 #define CMDLINE_MAX  4096
 #define CHILDREN_MAX 512 /* of one parent */
 #define DEPTH_MAX    64  /* ancestors: a tree that changes meanwhile must not lead in circles */
-#define LISTEN_MAX   (1u << 20) /* listening sockets of one network namespace: a host's may be many \
-				 */
-#define TCP_LISTEN 0x0a
+#define LISTEN_MAX   (1u << 20) /* listening sockets of a network namespace, a host's too */
+#define TCP_LISTEN   0x0a
 
 /* Read a small file of a process; its length, 0 when it cannot be read. Ends in NUL. */
 static size_t read_of(const char *proc, pid_t pid, const char *name, char *buf, size_t len)
