@@ -77,6 +77,22 @@ static __always_inline void sp_reply_end(struct sp_conn *c, __u64 pid_tgid)
 		sp_http_emit(c, &d->h, pid_tgid, SP_HTTP_REPLY_END, c->replies);
 }
 
+/* Has anything been sent that no call was seen to send, as while the probes were being placed? Then
+ * who was answered is not known. SYN and FIN take a number each, like a byte. */
+static __always_inline void sp_reply_unseen(struct sp_conn *c, __u64 pid_tgid)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)c->sk;
+	struct sp_dir *d = &c->dir[SP_DIR_OUT];
+	__u32 pos, n;
+
+	if (c->family == SP_AF_UNIX)
+		return;
+	pos = sp_tcp_pos(tp, SP_DIR_OUT);
+	n = d->known ? pos - d->pos : sp_tcp_before(tp, SP_DIR_OUT, pos);
+	if (n > 2)
+		sp_conn_tell(c, pid_tgid, SP_CONN_CODE(SP_CONN_LOST, SP_WHY_GAP, SP_DIR_OUT), n);
+}
+
 /* The connection is over: what is what, of SP_CONN_CLOSED and RESET. */
 __noinline int sp_conn_end(struct sp_conn *c, __u64 pid_tgid, __u32 what)
 {
@@ -85,8 +101,10 @@ __noinline int sp_conn_end(struct sp_conn *c, __u64 pid_tgid, __u32 what)
 	if (!c || c->ended)
 		return 0;
 	c->ended = 1;
-	if (c->kind == SP_KIND_HTTP && what == SP_CONN_CLOSED)
+	if (c->kind == SP_KIND_HTTP && what == SP_CONN_CLOSED) {
+		sp_reply_unseen(c, pid_tgid);
 		sp_reply_end(c, pid_tgid);
+	}
 	sp_conn_tell(c, pid_tgid, SP_CONN_CODE(what, 0, 0), 0);
 	e.sk = c->sk;
 	e.ino = c->ino;

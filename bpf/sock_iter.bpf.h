@@ -38,6 +38,12 @@ static __always_inline void sp_scan_dir(struct sp_conn *c, struct sock *sk, __u8
 	d->is = SP_DIR_SEEK;
 	d->idle = dir == SP_DIR_OUT || sp_sock_drained((__u64)sk, tcp);
 	d->ns = ns;
+	if (c->told) { /* that it is followed: bytes have passed while the probes were being placed
+			*/
+		c->dim |= 1 << (dir & 1);
+		sp_conn_tell(c, (__u64)c->pid << 32, SP_CONN_CODE(SP_CONN_LOST, SP_WHY_GAP, dir),
+			     0);
+	}
 }
 
 SEC("sp_iter")

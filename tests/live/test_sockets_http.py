@@ -262,6 +262,20 @@ class Server(HttpCase):
                                        if not (k[0] == "reply" and k[1] in {str(r) for r in (gone, *many)})})
             self.assertEqual(got, truth.said)
 
+    def test_answered_unseen(self):
+        """An answer that no watched call has sent, as in the moment of the attach, and the connection ends: the client
+        has not gone unanswered; nobody knows."""
+        truth = Asked(4)
+        with Peer.http("server") as target, SockWatch(target.pid, PROFILE_HTTP,
+                                                      env={"SILENTPIN_SOCKETS": "libc"}) as watch:
+            room = truth.ask(answered=False)
+            with Client(int(target.hello[1])) as c:
+                c.send(request(body(room), path="/unseen"))
+                self.assertEqual(c.reply()[0], 200)
+            [lost] = watch.wait_peer("untracked", room=str(room))
+            self.assertEqual(lost["note"], "bytes passed unseen")
+            self.finish(watch, truth)
+
     def test_reset_behind_the_answer(self):
         """A client that has its answer and resets: often before the server's thread is back from its call, which
         tells of the answer. Nobody has gone unanswered."""

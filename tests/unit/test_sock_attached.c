@@ -33,6 +33,25 @@ static void test_attached_meanwhile(void **state)
 	rig_free(r);
 }
 
+/* Its answer may have gone by while the probes were being placed. */
+static void test_attached_before_the_answer(void **state)
+{
+	struct rig *r = only_sockets();
+
+	(void)state;
+	arrives(r, 1, "7001", "a");
+	hears(r, 1, "7001", "A", 1);
+	arrives(r, 1, "7002", "b");
+	hears(r, 1, "7002", "A", 1);
+	target(r, 2, "attached", 0);
+	conn(r, 2.1, "untracked", "", "7001");
+	to(r, 400);
+	expect_stuck(r, "7002", 331, CAUSE_NEVER_SENT, CONF_POSSIBLE, -1);
+	assert_int_equal(stuck_lines(r), 1);
+	assert_int_equal(open_lives(r), 1);
+	rig_free(r);
+}
+
 /* Its request comes to light after all: then it is followed. */
 static void test_attached_before_the_request(void **state)
 {
@@ -52,6 +71,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_attached_meanwhile),
 		cmocka_unit_test(test_attached_before_the_request),
+		cmocka_unit_test(test_attached_before_the_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -294,15 +294,19 @@ int route_client_gone(struct model *m, const struct sp_event *ev)
 int route_untracked(struct model *m, const struct sp_event *ev)
 {
 	struct life *l = asked_life(room_find(m, ev->pid, ev->room), ev, false);
+	struct rare *x;
 
 	if (!l) {
 		tell_taken(m, ev, NULL);
 		return 0;
 	}
 	route_give(m, ev, l);
+	x = life_rare(m, l);
+	if (x)
+		x->untracked_ns = m->now;
 	untrack(m, l);
 	route_settle(m);
-	return 0;
+	return x ? 0 : -ENOMEM;
 }
 
 /* It waits for somebody who does not read: the earliest life that lacks an announcement. */
@@ -349,8 +353,9 @@ bool asked_unbegun(const struct model *m, const struct life *l)
 {
 	uint64_t span = m->cfg.stage_ns[STAGE_BOOTSTRAP], since = l->proc->attached_ns;
 
-	if (!m->cfg.sees_arrive || l->arrived || !since || !proc_blind(m, l->proc) ||
-	    !ends_unseen(m, l))
+	if (!m->cfg.sees_arrive || !since || !proc_blind(m, l->proc) || !ends_unseen(m, l))
+		return false;
+	if (l->arrived && !(l->rare && l->rare->untracked_ns))
 		return false;
 	if (l->stage == STAGE_BOOTSTRAP)
 		return l->blurred; /* other peers' announcements may have been before, too */
