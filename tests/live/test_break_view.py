@@ -31,13 +31,24 @@ def ns_of(alert):
     return utc_ns - (time.time_ns() - time.monotonic_ns())
 
 
-def seen_held(watch):
-    """The rids that the view has told so far."""
+def ask(watch, sql):
+    """The first column so far."""
     try:
         with sqlite3.connect(f"file:{watch.db}?mode=ro", uri=True) as db:
-            return {rid for rid, in db.execute("SELECT rid FROM life WHERE rid IS NOT NULL")}
+            return {row[0] for row in db.execute(sql)}
     except sqlite3.Error:
         return set()
+
+
+def seen_rids(watch):
+    """The requests that are known by their names so far."""
+    return ask(watch, "SELECT rid FROM life WHERE rid IS NOT NULL")
+
+
+def wait_view(watch):
+    """Until a round of looks has been over: from then on a deadline waits for one."""
+    sp.wait_for(lambda: ask(watch, "SELECT e.ns FROM event e JOIN role r ON r.id = e.role WHERE r.name = 'view'"
+                                   " AND e.kind = 'ok'"), 10, "a round of looks")
 
 
 class Clock:
@@ -117,13 +128,13 @@ class Stopped(ScenarioCase):
         with Node(num_pages=4096, item_len=1024) as node:
             decode, held, over = node.decode(), node.room(), [node.room() for _ in range(12)]
             with sp.Watch("-p", node.pid, "--min-confidence", "possible", *DEADLINES) as watch:
+                wait_view(watch)
                 node.hook(lose_aux=[held, *over])
                 for room in (held, *over):
                     decode.tell("announce", room=room, tokens=48)
                     node.post(room, 48, rid=f"r-{room}")
                 node.wait_pinned(held, *over)
-                # seen in a queue by two looks
-                sp.wait_for(lambda: len(seen_held(watch)) == 13, 10, "all seen held")
+                sp.wait_for(lambda: len(seen_rids(watch)) == 13, 10, "all seen")
                 os.kill(watch.p.pid, signal.SIGSTOP)
                 for room in over:
                     node.abort_request(f"r-{room}")
@@ -187,7 +198,7 @@ class Retry(ScenarioCase):
                 decode.announce(first, 48)
                 post = node.post(first, 48, rid="again")
                 # it waits behind them for longer than two looks take
-                sp.wait_for(lambda: "again" in seen_held(watch), 10, "it to be seen")
+                sp.wait_for(lambda: "again" in seen_rids(watch), 10, "it to be seen")
                 post.hang_up()
                 node.wait_life(first, 1, released=True)
                 node.post(first, 48, rid="again")
