@@ -8,7 +8,8 @@
 #include "collect/fields.h"
 #include "event/id.h"
 
-#define TEXT_MAX (2 * SP_SLOT_MAX) /* of a value, with its NUL: an id is longer than its name */
+#define TEXT_MAX                                                                                   \
+	((size_t)2 * SP_SLOT_MAX) /* of a value, with its NUL: an id is longer than its name */
 
 int fields_arg(const struct profile_probe *pr, const struct sp_rec_hit *rec, size_t len, int arg,
 	       struct arg_value *v)

@@ -176,8 +176,8 @@ struct rare {
 	uint64_t control_out_ns, control_in_ns;
 	uint64_t create_failed_ns, abandoned_ns;
 	uint64_t untracked_ns; /* its answer may go by unseen, and may have */
-	uint64_t overlap_ns; /* a second opening of the room while this life was open */
-	uint64_t reused_ns;  /* another life of the room ended done after that */
+	uint64_t overlap_ns;   /* a second opening of the room while this life was open */
+	uint64_t reused_ns;    /* another life of the room ended done after that */
 	int64_t error_code, create_code;
 	char error_note[48];
 	uint32_t told, other_life;
