@@ -69,11 +69,12 @@ class Verb(unittest.TestCase):
             self.assertTrue(got["stable"] and got["complete"])
             seen = got["queues"]["inflight"]
             self.assertEqual(seen[:2], two)
-            self.assertEqual([r["room"] for r in seen[2:]], ["text", "17", "27", "37", "47", "1", str((1 << 64) - 9)])
+            self.assertEqual([r["room"] for r in seen[2:]], ["text", "17", "27", "37", "38", "47", "1", str((1 << 64) - 9)])
             rids = {r["room"]: r["rid"] for r in seen}
             self.assertIsNone(rids["17"])
             self.assertEqual(rids["27"], "\u4f60\u597d \U0001f4cc \"quoted\"")
-            self.assertRegex(rids["37"], "^r{63}$")
+            self.assertRegex(rids["37"], "^r{46}~[0-9a-f]{16}$")
+            self.assertIsNone(rids["38"])  # too long to be read: no half of it is taken for it
             self.assertEqual([got["status"][room] for room in ("47", "text", "57")], [3, 1, -1])
 
     def each_queue_of_another_type(self, py):

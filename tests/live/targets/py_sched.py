@@ -301,7 +301,7 @@ class Scheduler(SchedulerDisaggregationPrefillMixin):
         queue = self.disagg_prefill_inflight_queue
         for room, rid in ((None, "no-room"), (-5, "negative"), ("text", "a text"), (1 << 70, "too large"),
                           (2.5, "float"), ([], "a list"), (17, None), (27, "\u4f60\u597d \U0001f4cc \"quoted\""),
-                          (37, "r" * 5000),
+                          (37, "r" * 1024), (38, "r" * 5000),
                           (47, 5), (True, "a bool"), ((1 << 64) - 9, "64 bits")):
             queue.append(self.make_req(rid, room, None))
         queue.extend((None, 5, self, queue))
