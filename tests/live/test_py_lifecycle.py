@@ -22,12 +22,20 @@ class Hammer:
     """pydump that reads again and again until it fails."""
 
     def __init__(self, pid, frame="*Keeper.hold", local="table"):
-        self.p = subprocess.Popen([PYDUMP, str(pid), "--frame", frame, "--local", local, "--repeat", "1000000000"],
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.args = [PYDUMP, str(pid), "--frame", frame, "--local", local, "--repeat", "1000000000"]
+        self.start()
+
+    def start(self):
+        self.p = subprocess.Popen(self.args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
 
     def __enter__(self):
-        assert self.p.stdout.readline()
-        return self
+        # the first look may come in a moment when the frame is not to be found
+        for _ in range(5):
+            if self.p.stdout.readline():
+                return self
+            said = self.p.communicate()[1]
+            self.start()
+        raise AssertionError(said)
 
     def __exit__(self, *exc):
         self.p.kill()

@@ -60,8 +60,9 @@ class Queues(unittest.TestCase):
                 print(f"  {mode}, {py}: {stats['unstable']} of {len(lines)} unstable, {len(short)} short, "
                       f"{stats['mean_us']} us", flush=True)
                 there = {i: {r[2] for r in lines[i]["requests"]} for i in short}
-                self.assertFalse(any(there[i] == there.get(i + 1) for i in short),
-                                 "the same requests missing twice in a row")
+                # of one that never pauses two in a row may be chance
+                self.assertFalse(any(there[i] == there.get(i + 1) == there.get(i + 2) for i in short),
+                                 "the same requests missing three times in a row")
                 if not hot:
                     self.assertEqual(short, [])
                     self.assertGreater(len(stable), len(lines) * 0.8)
