@@ -131,6 +131,15 @@ static bool fits(enum pat_shape shape, const char *s, size_t len, uint64_t *num)
 	return false;
 }
 
+static size_t digits(const char *s, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && is_digit((unsigned char)s[n]))
+		n++;
+	return n;
+}
+
 /* Where part i, a capture that begins at s, ends in the first pass. */
 static size_t first_end(const struct pattern *p, int i, const char *s, size_t len)
 {
@@ -143,9 +152,7 @@ static size_t first_end(const struct pattern *p, int i, const char *s, size_t le
 		return len;
 	switch (p->part[i].shape) {
 	case PAT_U64:
-		while (n < len && is_digit((unsigned char)s[n]))
-			n++;
-		return n;
+		return digits(s, len);
 	case PAT_FLAG:
 		return flag_at(s, len, &n, &num) ? n : 0;
 	default:
@@ -318,9 +325,7 @@ static size_t may_take(const struct pattern *p, int i, const char *s, size_t len
 
 	switch (p->part[i].shape) {
 	case PAT_U64:
-		while (n < len && is_digit((unsigned char)s[n]))
-			n++;
-		return n;
+		return digits(s, len);
 	case PAT_FLAG:
 		return len < strlen("False") ? len : flag_at(s, len, &n, &num) ? n : 0;
 	case PAT_TOKEN:
