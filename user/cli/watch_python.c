@@ -6,6 +6,7 @@
 
 #include "cli/watch.h"
 #include "cli/watch_python.h"
+#include "python/patience.h"
 #include "python/view.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -16,8 +17,6 @@
 #define RETRY_MAX_NS   (10 * NS_PER_SEC)
 /* Two snapshots closer together confirm nothing (python/view.h). */
 #define GAP_NS (PYTHON_EVERY_MIN_NS + 1 * NS_PER_MS)
-/* So many unstable rounds in a row, and the model is told to judge without. */
-#define UNSTABLE_ROUNDS 4
 /* Stacks of one process are read once for alerts that come together. */
 #define STACKS_FRESH_NS (100 * NS_PER_MS)
 /* At most this share of the time goes into one process's snapshots: 1 in so many. */
@@ -29,10 +28,10 @@ struct proc_view {
 	struct pyreader *reader; /* NULL: not (yet) read */
 	struct pyview *view;
 	uint64_t due_ns, last_ns, retry_ns;
-	int unstable; /* rounds in a row */
-	bool active;  /* the model has been told "ok" and nothing worse since */
-	bool told;    /* why it cannot be read, or what is missing */
-	char *why;    /* the same, while it is not known that watching goes on */
+	struct patience patience;
+	bool active; /* the model has been told "ok" and nothing worse since */
+	bool told;   /* why it cannot be read, or what is missing */
+	char *why;   /* the same, while it is not known that watching goes on */
 	struct py_stack *stacks;
 	size_t nstacks;
 	uint64_t stacks_ns;
@@ -202,7 +201,7 @@ static void lose(struct watch_python *wp, struct proc_view *p, uint64_t now, int
 	p->reader = NULL;
 	pyview_reset(p->view);
 	forget_stacks(p);
-	p->unstable = 0;
+	patience_ok(&p->patience);
 	p->retry_ns = 0;
 	p->due_ns = now + RETRY_FIRST_NS;
 	if (p->active)
@@ -242,13 +241,11 @@ static void round_done(struct watch_python *wp, struct proc_view *p, const struc
 		return;
 	}
 	if (rc == -EAGAIN) {
-		if (++p->unstable == UNSTABLE_ROUNDS && p->active)
+		if (patience_unstable(&p->patience, s->start_ns) && p->active)
 			tell_model(wp, p, "unstable", s->start_ns, -EAGAIN, "");
-		if (p->unstable > UNSTABLE_ROUNDS)
-			p->unstable = 0;
 		return;
 	}
-	p->unstable = 0;
+	patience_ok(&p->patience);
 	/* what nobody waits for need not be recorded */
 	if (rc == 1 && (!p->active || model_open_lives(wp->w->model, p->pid))) {
 		tell_model(wp, p, "ok", s->start_ns, (int64_t)since_ns, "");
