@@ -124,6 +124,39 @@ static void test_many_queue_pairs(void **state)
 	rig_free(r);
 }
 
+/* Several have work open: the room's own comes first, then what has stood for longest. */
+static void test_own_queue_pair_first(void **state)
+{
+	struct rig *r = calls_rig();
+	const struct said *s;
+	struct sp_event ev;
+	char name[32];
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	kv(r, 1, W1, 0xa0, "7001", 0, 1);
+	for (int i = 1; i <= 5; i++) {
+		snprintf(name, sizeof(name), "queue pair %d", i);
+		tally(r, 6, name, 3, 6 - i);
+	}
+	ev = call_event(r, 6, W1, POLL, "completion", "");
+	strcpy(ev.object, "queue pair 6");
+	ev.status = OPS_ERROR;
+	feed(r, &ev);
+	ev = call_event(r, 7, 0, -1, "tally", "7001");
+	strcpy(ev.object, "queue pair 17");
+	ev.code = 12;
+	ev.op = S(r->base + 6.5);
+	feed(r, &ev);
+	to(r, 40);
+	s = expect_stuck(r, "7001", 31, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
+	assert_true(has_evidence(s, "queue pair 17: 12 posted and not completed"));
+	assert_true(has_evidence(s, "queue pair 5: 3 posted and not completed"));
+	assert_false(has_evidence(s, "queue pair 4:") || has_evidence(s, "queue pair 6:"));
+	assert_true(has_evidence(s, "5 more have work"));
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -131,6 +164,7 @@ int main(void)
 		cmocka_unit_test(test_work_handed_over),
 		cmocka_unit_test(test_reset_with_work_open),
 		cmocka_unit_test(test_many_queue_pairs),
+		cmocka_unit_test(test_own_queue_pair_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,16 +68,19 @@ void say_call_ahead(struct scene *s, const struct inside *in)
 static void say_inside_process(struct scene *s)
 {
 	const struct proc *p = s->l->proc;
+	char object[40];
 	int n = 0;
 
 	for (const struct inside *in = p->calls->inside; in && n < MAX_OF_PROCESS; in = in->next) {
 		if (in->tid == s->blocked || inside_room(s->m, p, in) ||
 		    in != inside_of_thread(s->m, p, in->tid, s->now, INSIDE_MIN_NS))
 			continue;
+		words_object(in->object, object, sizeof(object));
 		say(s, false,
-		    "in this process thread %u has been in %.60s for %.1f s; for which room is not "
-		    "known%s",
-		    in->tid, call_name(s->m, in->probe), sec(s->now - in->since_ns), doubt_of(in));
+		    "in this process thread %u has been in %.60s%s for %.1f s; for which room is "
+		    "not known%s",
+		    in->tid, call_name(s->m, in->probe), object, sec(s->now - in->since_ns),
+		    doubt_of(in));
 		n++;
 	}
 }
@@ -134,25 +137,61 @@ static void say_work(struct scene *s, const struct worked *w)
 	    scene_at(s, w->fail.ns), what);
 }
 
-static bool is_news(const struct scene *s, const struct worked *w)
+/* What there is to tell of it: the sooner in this order, and the older, the more it says. */
+enum news { NEWS_OPEN, NEWS_LOST, NEWS_FAILED, NEWS_NONE };
+
+static enum news news_of(const struct scene *s, const struct worked *w, uint64_t *ns)
 {
-	if (w->life_id && w->life_id != s->l->id)
-		return false;
-	return (w->open > 0 && w->since_ns + INSIDE_MIN_NS <= s->now) ||
-	       w->dropped_ns > s->l->opened_ns || (w->failed && w->fail.ns >= s->l->opened_ns);
+	if (w->open > 0 && w->since_ns + INSIDE_MIN_NS <= s->now) {
+		*ns = w->since_ns;
+		return NEWS_OPEN;
+	}
+	if (w->dropped_ns > s->l->opened_ns) {
+		*ns = w->dropped_ns;
+		return NEWS_LOST;
+	}
+	*ns = w->fail.ns;
+	return w->failed && w->fail.ns >= s->l->opened_ns ? NEWS_FAILED : NEWS_NONE;
+}
+
+/* The life's own come first: of the others there may be hundreds. */
+static bool says_more(const struct scene *s, const struct worked *a, const struct worked *b)
+{
+	uint64_t a_ns, b_ns;
+	enum news a_news = news_of(s, a, &a_ns), b_news = news_of(s, b, &b_ns);
+
+	if (!a->life_id != !b->life_id)
+		return a->life_id;
+	return a_news != b_news ? a_news < b_news : a_ns < b_ns;
 }
 
 static void say_worked(struct scene *s)
 {
 	const struct proc_calls *c = s->l->proc->calls;
-	int n = 0;
+	const struct worked *first[MAX_OF_PROCESS] = {NULL};
+	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->nworked && n < MAX_OF_PROCESS; i++) {
-		if (!is_news(s, &c->worked[i]))
+	for (uint32_t i = 0; i < c->nworked; i++) {
+		const struct worked *w = &c->worked[i];
+		uint64_t ns;
+
+		if ((w->life_id && w->life_id != s->l->id) || news_of(s, w, &ns) == NEWS_NONE)
 			continue;
-		say_work(s, &c->worked[i]);
 		n++;
+		for (int k = 0; k < MAX_OF_PROCESS && w; k++) {
+			const struct worked *less = first[k];
+
+			if (less && !says_more(s, w, less))
+				continue;
+			first[k] = w;
+			w = less;
+		}
 	}
+	for (int k = 0; k < MAX_OF_PROCESS && first[k]; k++)
+		say_work(s, first[k]);
+	if (n > MAX_OF_PROCESS)
+		say(s, false, "%u more have work that was not completed, was lost or failed",
+		    n - MAX_OF_PROCESS);
 }
 
 static void say_sum(struct scene *s)
