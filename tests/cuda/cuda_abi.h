@@ -98,6 +98,7 @@ typedef struct {
 _Static_assert(offsetof(CUDA_MEMCPY2D, WidthInBytes) == 112, "CUDA_MEMCPY2D");
 _Static_assert(offsetof(CUDA_MEMCPY3D, WidthInBytes) == 176, "CUDA_MEMCPY3D");
 _Static_assert(sizeof(CUDA_MEMCPY3D_BATCH_OP) == 112, "CUDA_MEMCPY3D_BATCH_OP");
+_Static_assert(offsetof(CUDA_MEMCPY3D_BATCH_OP, extent) == 80, "CUDA_MEMCPY3D_BATCH_OP");
 _Static_assert(offsetof(CUlaunchConfig, hStream) == 32, "CUlaunchConfig");
 
 #pragma GCC visibility push(default) /* all else stays inside the library */
@@ -146,6 +147,10 @@ CU_PAIR(cuMemcpy3DBatchAsync, size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, size_t 
 	unsigned long long flags, CUstream stream);
 CU_PAIR(cuMemcpy3DBatchAsync_v2, size_t count, CUDA_MEMCPY3D_BATCH_OP *ops,
 	unsigned long long flags, CUstream stream);
+CU_PAIR(cuMemcpyWithAttributesAsync, CUdeviceptr dst, CUdeviceptr src, size_t bytes,
+	CUmemcpyAttributes *attr, CUstream stream);
+CU_PAIR(cuMemcpy3DWithAttributesAsync, CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags,
+	CUstream stream);
 CU_PAIR(cuStreamSynchronize, CUstream stream);
 CU_PAIR(cuStreamWaitEvent, CUstream stream, CUevent event, unsigned flags);
 CU_PAIR(cuEventRecord, CUevent event, CUstream stream);

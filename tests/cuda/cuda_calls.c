@@ -154,6 +154,19 @@ BATCHES_3D(cuMemcpy3DBatchAsync_ptsz, NULL, 0, stream)
 BATCHES_3D(cuMemcpy3DBatchAsync_v2, 0, stream)
 BATCHES_3D(cuMemcpy3DBatchAsync_v2_ptsz, 0, stream)
 
+COPIES(cuMemcpyWithAttributesAsync, at(c->to), at(c->from), n, NULL, stream)
+/* A box of two slices of two rows of n / 4. */
+#define BOX_OP(name)                                                                               \
+	static int do_##name(struct calls *c, uint64_t n, CUstream stream)                         \
+	{                                                                                          \
+		CUDA_MEMCPY3D_BATCH_OP op = half(c, n, 0);                                         \
+		op.extent.width = n / 4;                                                           \
+		op.extent.height = op.extent.depth = 2;                                            \
+		return name(&op, 0, stream);                                                       \
+	}
+BOX_OP(cuMemcpy3DWithAttributesAsync)
+BOX_OP(cuMemcpy3DWithAttributesAsync_ptsz)
+
 CALL(cuCtxSynchronize, )
 CALL(cuCtxSynchronize_v2, context)
 CALL(cuEventQuery, event[n % CALLS_EVENTS])
@@ -183,7 +196,8 @@ static const struct {
 		cuMemcpyDtoDAsync_v2) BOTH(cuMemcpyHtoAAsync_v2) BOTH(cuMemcpyAtoHAsync_v2)
 		BOTH(cuMemcpyPeerAsync) BOTH(cuMemcpy2DAsync_v2) BOTH(cuMemcpy3DAsync_v2) BOTH(
 			cuMemcpy3DPeerAsync) BOTH(cuMemcpyBatchAsync) BOTH(cuMemcpyBatchAsync_v2)
-			BOTH(cuMemcpy3DBatchAsync) BOTH(cuMemcpy3DBatchAsync_v2)
+			BOTH(cuMemcpy3DBatchAsync) BOTH(cuMemcpy3DBatchAsync_v2) BOTH(
+				cuMemcpyWithAttributesAsync) BOTH(cuMemcpy3DWithAttributesAsync)
 				ONE(cuCtxSynchronize) ONE(cuCtxSynchronize_v2) ONE(cuEventQuery)
 					ONE(cuEventSynchronize) BOTH(cuStreamSynchronize)
 						BOTH(cuStreamWaitEvent) BOTH(cuEventRecord)

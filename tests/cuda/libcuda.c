@@ -163,9 +163,9 @@ static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, const size_t *sizes,
 	return rc;
 }
 
-static CUresult batch_3d(const CUDA_MEMCPY3D_BATCH_OP *op, size_t n, CUstream s)
+static CUresult batch_3d(const char *name, const CUDA_MEMCPY3D_BATCH_OP *op, size_t n, CUstream s)
 {
-	CUresult rc = standin_enter("cuMemcpy3DBatchAsync");
+	CUresult rc = standin_enter(name);
 
 	for (size_t i = 0; !rc && i < n; i++, op++) {
 		struct box box = {.dst = mem(op->dst.op.ptr),
@@ -266,10 +266,17 @@ PAIR(cuMemcpyBatchAsync_v2,
 PAIR(cuMemcpy3DBatchAsync,
      ARGS(size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *fail, unsigned long long flags,
 	  CUstream stream),
-     stream, ((void)fail, (void)flags, batch_3d(ops, n, s)))
+     stream, ((void)fail, (void)flags, batch_3d("cuMemcpy3DBatchAsync", ops, n, s)))
 PAIR(cuMemcpy3DBatchAsync_v2,
      ARGS(size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, CUstream stream), stream,
-     ((void)flags, batch_3d(ops, n, s)))
+     ((void)flags, batch_3d("cuMemcpy3DBatchAsync", ops, n, s)))
+PAIR(cuMemcpyWithAttributesAsync,
+     ARGS(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUmemcpyAttributes *attr,
+	  CUstream stream),
+     stream, ((void)attr, copy("cuMemcpyWithAttributesAsync", mem(dst), mem(src), bytes, s)))
+PAIR(cuMemcpy3DWithAttributesAsync,
+     ARGS(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream stream), stream,
+     ((void)flags, batch_3d("cuMemcpy3DWithAttributesAsync", op, 1, s)))
 PAIR(cuStreamSynchronize, ARGS(CUstream stream), stream, synchronize(s))
 PAIR(cuStreamWaitEvent, ARGS(CUstream stream, CUevent event, unsigned flags), stream,
      ((void)flags, wait_event(s, event)))

@@ -27,6 +27,8 @@ COPIES = {
     "cuMemcpy3DPeerAsync": ("cuMemcpy3DPeerAsync", lambda n: {"note": f"{n // 4} bytes x 2 x 2"}),
     **{f"cuMemcpy{what}Async{v2}": (f"cuMemcpy{what}Async{v2}", lambda n: {"count": 2})
        for what in ("Batch", "3DBatch") for v2 in ("", "_v2")},
+    "cuMemcpyWithAttributesAsync": ("cuMemcpyWithAttributesAsync", lambda n: {"bytes": n}),
+    "cuMemcpy3DWithAttributesAsync": ("cuMemcpy3DWithAttributesAsync", lambda n: {"note": f"{n // 4} bytes x 2 x 2"}),
 }
 
 
@@ -204,7 +206,7 @@ class Stuck(CallsCase):
 
     def test_of_no_room_it_is_the_processs(self):
         self.assertEqual(self.blocked(204), [], self.evidence(204))
-        self.assertRegex(self.evidence(204), r"in this process thread \d+ has been in cuEventSynchronize for")
+        self.assertRegex(self.evidence(204), r"in this process thread \d+ has been in cuEventSynchronize \(event 0x[0-9a-f]+\) for")
 
     def test_enabled_and_disabled(self):
         names = {e["probe_name"] for e in self.events if e["role_name"] == "call"}
