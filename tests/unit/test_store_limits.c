@@ -40,11 +40,10 @@ static void stop(pid_t pid)
 	assert_true(WIFSIGNALED(status)); /* it was still writing */
 }
 
-/* Until the recording holds events. */
 /* Until the newest session of the file has events and its writer runs. */
 static void await_events(const struct rig *r)
 {
-	for (int i = 0; i < 5000; i++) {
+	for (int i = 0; i < 30000; i++) {
 		struct recording *rec;
 		struct sp_err err;
 		struct read_back b = {0};
@@ -60,7 +59,7 @@ static void await_events(const struct rig *r)
 			return;
 		usleep(1000);
 	}
-	fail_msg("no events after 5 s");
+	fail_msg("no events");
 }
 
 static void test_killed_writer(void **state)
@@ -126,6 +125,58 @@ static void test_second_writer(void **state)
 	assert_true(one.nev >= two.nev);
 	back_free(&one);
 	store_close(rig_store(r, false), START + SEC);
+}
+
+enum { STARTERS = 8, WON = 0, BUSY = 1, OTHER = 2 };
+static int tried[2], all_tried[2];
+
+/* Open the recording; who has it keeps it until all have tried. */
+static int open_at_once(const struct rig *r)
+{
+	struct store_cfg cfg = rig_cfg(r, false);
+	struct sp_err err = {0};
+	struct store *s;
+	int rc = store_open(&cfg, &s, &err);
+	char c;
+
+	close(all_tried[1]);
+	if (write(tried[1], "t", 1) != 1 || read(all_tried[0], &c, 1) != 0)
+		return OTHER;
+	if (!rc)
+		store_close(s, START + SEC);
+	return !rc ? WON : rc == -EBUSY ? BUSY : OTHER;
+}
+
+/* Of watches that begin the same file at the same moment one has it, and the others leave it alone.
+ */
+static void test_several_begin_it(void **state)
+{
+	struct rig *r = *state;
+
+	for (int round = 0; round < 25; round++) {
+		pid_t pid[STARTERS];
+		int got[3] = {0}, status;
+		char c;
+
+		unlink(r->path);
+		assert_int_equal(pipe(tried) | pipe(all_tried), 0);
+		for (int i = 0; i < STARTERS; i++)
+			pid[i] = start(open_at_once, r);
+		for (int i = 0; i < STARTERS; i++)
+			assert_int_equal(read(tried[0], &c, 1), 1);
+		close(all_tried[1]);
+		for (int i = 0; i < STARTERS; i++) {
+			assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
+			assert_true(WIFEXITED(status) && WEXITSTATUS(status) <= OTHER);
+			got[WEXITSTATUS(status)]++;
+		}
+		close(all_tried[0]);
+		close(tried[0]);
+		close(tried[1]);
+		assert_int_equal(got[WON], 1);
+		assert_int_equal(got[BUSY], STARTERS - 1);
+		assert_string_equal(rig_sql(r, "SELECT count(*) FROM session"), "1");
+	}
 }
 
 /* ---- a reader while nobody writes ---------------------------------------------------------- */
@@ -391,6 +442,7 @@ int main(void)
 		WITH_RIG(test_read_only_folder),     WITH_RIG(test_read_only_folder_with_wal),
 		WITH_RIG(test_reader_before_writer), WITH_RIG(test_foreign_files),
 		WITH_RIG(test_other_version),        WITH_RIG(test_damaged),
+		WITH_RIG(test_several_begin_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

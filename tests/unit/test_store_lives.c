@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The recording of lives: what is written is read back, what is healthy goes. */
 #include "store_rig.h"
+#include "store/buffer.h"
 
 static void test_life_roundtrip(void **state)
 {
@@ -73,6 +74,46 @@ static void test_verdict_withdrawn(void **state)
 	assert_string_equal(rig_sql(r, "SELECT cause || ' ' || confidence || ' ' || outcome || ' ' "
 				       "|| stage FROM rooms"),
 			    "queued-behind likely done ended");
+}
+
+/* A disk that is full for so long that rows are given up: the next row has the verdict again, and
+ * where none came after it the cause at least is known. */
+static void test_verdict_lost(void **state)
+{
+	struct rig *r = *state;
+	struct store *s = rig_store(r, false);
+	struct batch *batch = batch_new(1);
+	struct life_ref ref = {.verdict_sum = 17};
+	struct rig_life x;
+	struct read_back b;
+	sqlite3 *db;
+
+	ref.pending = batch_life(batch);
+	ref.pending->ref = &ref;
+	assert_int_equal(batch_trim(batch, 0), 0);
+	assert_null(ref.pending);
+	assert_int_equal(ref.verdict_sum, 17);
+	ref.pending = batch_life(batch);
+	ref.pending->ref = &ref;
+	ref.pending->verdict = strdup("{}");
+	assert_int_equal(batch_trim(batch, 0), 0);
+	assert_int_equal(ref.verdict_sum, 0);
+	batch_free(batch);
+
+	life_init(&x, "1", 1, START);
+	stuck_verdict(&x.v);
+	x.l.ever_stuck = true;
+	life_event(s, &x, ROLE_ANNOUNCE, START);
+	store_close(s, START + 5);
+	assert_int_equal(sqlite3_open(r->path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "UPDATE life SET verdict = NULL", NULL, NULL, NULL),
+			 SQLITE_OK);
+	sqlite3_close(db);
+	b = rig_read(r);
+	assert_int_equal(b.life[0].verdict.cause, CAUSE_QUEUED_BEHIND);
+	assert_int_equal(b.life[0].verdict.confidence, CONF_LIKELY);
+	assert_int_equal(b.life[0].verdict.nevidence, 0);
+	back_free(&b);
 }
 
 static void test_which_lives_are_kept(void **state)
@@ -170,7 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_RIG(test_life_roundtrip),       WITH_RIG(test_verdict_withdrawn),
 		WITH_RIG(test_which_lives_are_kept), WITH_RIG(test_record_all),
-		WITH_RIG(test_loose_events),
+		WITH_RIG(test_loose_events),         WITH_RIG(test_verdict_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

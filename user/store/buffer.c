@@ -318,12 +318,16 @@ uint64_t batch_trim(struct batch *b, size_t bytes)
 		free_stack(b);
 		gone++;
 	}
-	/* the row of an open life comes again with its next change */
+	/* the row of an open life comes again with its next change, and with its verdict */
 	while (b->bytes > bytes && b->lives) {
-		if (b->lives->ref)
-			b->lives->ref->pending = NULL;
+		struct life_ref *ref = b->lives->ref;
+
+		if (ref)
+			ref->pending = NULL;
 		else
 			gone++;
+		if (ref && b->lives->verdict)
+			ref->verdict_sum = 0;
 		free_life(b);
 	}
 	if (b->bytes > bytes) {

@@ -45,7 +45,7 @@ static uint64_t u64(sqlite3_stmt *st, int col)
 	return (uint64_t)sqlite3_column_int64(st, col);
 }
 
-/* The verdict counts while the life is stuck, and after its end. */
+/* The verdict counts while the life is stuck, and after its end. Its evidence may be lost. */
 static void take_verdict(sqlite3_stmt *st, int col, bool counts, struct model_verdict *v)
 {
 	const char *json = (const char *)sqlite3_column_text(st, col);
@@ -56,6 +56,10 @@ static void take_verdict(sqlite3_stmt *st, int col, bool counts, struct model_ve
 	}
 	memset(v, 0, sizeof(*v));
 	v->pin = -1;
+	if (counts) {
+		v->cause = cause_of(st, 25);
+		v->confidence = confidence_of(st, 26);
+	}
 }
 
 static void take_life(sqlite3_stmt *st, struct rec_life *l)
@@ -95,7 +99,8 @@ int rec_lives(struct recording *r, const char *room, uint32_t pid, uint32_t life
 			     "SELECT id, pid, room, life, stage, opened_ns, progress_ns, last_ns,"
 			     " ended_ns, outcome, stuck, verdict, uncertain, late, fake,"
 			     " ever_stuck, kept, rid, peer, bootstrap_ns, ready_ns, inflight_ns,"
-			     " releasing_ns, first_seq, last_seq FROM life WHERE id >= ?1"
+			     " releasing_ns, first_seq, last_seq, cause, confidence FROM life"
+			     " WHERE id >= ?1"
 			     " AND (?2 IS NULL OR room = ?2) AND (?3 = 0 OR pid = ?3)"
 			     " AND (?4 = 0 OR life = ?4) ORDER BY opened_ns, id",
 			     &st, err);

@@ -98,6 +98,8 @@ static int take_file(struct writer *w, bool *created, struct sp_err *err)
 	rc = lock_take(w->fd, LOCK_WRITER, true);
 	if (!rc)
 		return 0;
+	if (rc == -EAGAIN)
+		*created = false; /* another watch has taken the file that was just made */
 	if (rc != -EAGAIN)
 		return sp_err_set(err, SP_EXIT_USAGE, rc,
 				  "%s: cannot be locked: %s: name a file on a local disk with -o",
