@@ -103,6 +103,34 @@ static void test_stalled_by_view(void **state)
 	rig_free(r);
 }
 
+/* A server that has no status for what is under way: that the threads are done with all of it, by
+ * its counts, is known all the same; without counts the loose one may be what is missing. */
+static void test_handed_over(void **state)
+{
+	struct rig *r = seen_rig();
+
+	(void)state;
+	announce(r, 0.5, "7001", "A", 1);
+	announce(r, 0.5, "7002", "A", 1);
+	announce(r, 0.5, "7003", "A", 1);
+	batch(r, 1, W1, 0xb0, "7001");
+	batch_over(r, 1.1, W1, 0xb0, OPS_DONE);
+	batch(r, 1.2, W1, 0xb0, "7002");
+	batch_over(r, 1.3, W1, 0xb0, OPS_DONE);
+	batch(r, 1.4, W1, 0xb0, "");
+	batch_over(r, 1.5, W1, 0xb0, OPS_DONE);
+	held(r, 2, .room = "7001", .rid = "r-7001", .op = 0x5001, .kind = "inflight", .code = READY,
+	     .sent = 6 + 1, .total = 6 + 1);
+	listed(r, 2, "7002", "inflight", READY);
+	held(r, 2, .room = "7003", .rid = "r-7003", .op = 0x5003, .kind = "inflight", .code = READY,
+	     .sent = 0 + 1, .total = 6 + 1);
+	rounds(r, 2.5, 36);
+	expect_stuck(r, "7001", 31.1, CAUSE_SEND_INCOMPLETE, CONF_CERTAIN, 1);
+	expect_stuck(r, "7002", 31.3, CAUSE_SEND_INCOMPLETE, CONF_POSSIBLE, 1);
+	expect_stuck(r, "7003", 32, CAUSE_NEVER_SENT, CONF_CERTAIN, 1);
+	rig_free(r);
+}
+
 /* Both looks must have begun after the post, and two rounds agree. */
 static void test_looks_too_old(void **state)
 {
@@ -199,10 +227,10 @@ static void test_chunks_in_turn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tied_at_post),   cmocka_unit_test(test_tied_later),
-		cmocka_unit_test(test_given_up),       cmocka_unit_test(test_stalled_by_view),
-		cmocka_unit_test(test_looks_too_old),  cmocka_unit_test(test_left_behind),
-		cmocka_unit_test(test_chunks_in_turn),
+		cmocka_unit_test(test_tied_at_post),    cmocka_unit_test(test_tied_later),
+		cmocka_unit_test(test_handed_over),     cmocka_unit_test(test_given_up),
+		cmocka_unit_test(test_stalled_by_view), cmocka_unit_test(test_looks_too_old),
+		cmocka_unit_test(test_left_behind),     cmocka_unit_test(test_chunks_in_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,7 +87,7 @@ static void count_missing(void *ctx, const struct attach_row *row)
 {
 	struct missing *m = ctx;
 
-	m->n += row->pid == m->pid && row->required && !row->ok && !row->later;
+	m->n += row->pid == m->pid && row->required && !row->ok && !row->later && !row->off;
 }
 
 static void say_attached(const struct watch *w, const struct attach_notice *n)

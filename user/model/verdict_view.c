@@ -216,6 +216,13 @@ static bool other_need(const struct model *m)
 	return false;
 }
 
+/* By its status: under way. A server that notes nothing until the end leaves it at ready, though
+ * something was posted. */
+static bool sending(const struct view *v)
+{
+	return seen_moving(v->m, v->l) || (seen_ready(v->m, v->l) && v->l->ngroups);
+}
+
 static bool incomplete(struct view *v)
 {
 	const struct seen *s = v->s;
@@ -226,7 +233,7 @@ static bool incomplete(struct view *v)
 		return false;
 	if (v->l->ngroups && v->whole && !v->loose)
 		return native_incomplete(v, CONF_CERTAIN);
-	if (!seen_moving(v->m, v->l))
+	if (!sending(v))
 		return v->l->ngroups && native_incomplete(v, native);
 	if (!counted || !seen_idle(v->m, v->l)) {
 		if (v->l->ngroups)
