@@ -60,3 +60,13 @@ $(MOONCAKE_SO): tests/node/mooncake.map
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(NODE_CXX) -shared -s -pthread -Wl,--version-script=tests/node/mooncake.map $(filter %.o,$^) -o $@
+
+# The library as a build that hides its C++ symbols has it, and a program of its C names.
+node: $(NODE_B)/hidden/libtransfer_engine.so $(NODE_B)/mooncake_app
+$(NODE_B)/hidden/libtransfer_engine.so: $(MOONCAKE:%=$(NODE_B)/%.o) $(NODE_B)/mooncake_c.o $(NODE_B)/engine.o tests/node/mooncake_c.map
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(NODE_CXX) -shared -s -pthread -Wl,--version-script=tests/node/mooncake_c.map $(filter %.o,$^) -o $@
+$(NODE_B)/mooncake_app: $(NODE_B)/mooncake_app.o
+	$(call say,LD,$@)
+	$(Q)$(NODE_CXX) $< -ldl -o $@

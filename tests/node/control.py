@@ -4,6 +4,7 @@
 A thread of its own, so that it answers during a forward pass; it stays away from ZMQ, so that what
 a tracer sees of ZMQ is the server's own.
 """
+import ctypes
 import json
 import os
 import socket
@@ -65,6 +66,10 @@ class ControlThread(threading.Thread):
             manager.fails.update(int(room) for room in value)
         elif name == "block":  # mooncake: rooms whose next submission does not return
             manager.blocks.update(int(room) for room in value)
+        elif name == "copy":  # mooncake: {room: bytes} that its next submission copies with CUDA
+            manager.copies.update({int(room): size for room, size in value.items()})
+        elif name == "cuda":  # [path of a libcuda, the name of a function of it whose calls block, or null]
+            ctypes.CDLL(value[0], mode=ctypes.RTLD_GLOBAL).standin_block(value[1] and value[1].encode())
         elif name == "unblock":
             manager.hooks().test_unblock()
         elif name == "error":  # [notification prefix, status]: see nixl_test_error

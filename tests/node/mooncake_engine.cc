@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "mooncake_data.h"
+#include "mooncake_hooks.h"
 
 namespace mooncake
 {
@@ -19,6 +20,8 @@ TransferEngine::SegmentHandle TransferEngine::openSegment(const std::string &seg
 	auto &d = *multi_transports_->data;
 	size_t colon = segment_name.rfind(':');
 	std::string peer;
+
+	test_point(HOOK_OPEN);
 	std::lock_guard<std::mutex> hold(d.engine.lock);
 	auto known = std::find(d.segments.begin(), d.segments.end(), segment_name);
 

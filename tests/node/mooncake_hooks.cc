@@ -5,6 +5,8 @@
 #include <deque>
 #include <mutex>
 
+#include <dlfcn.h>
+
 #include "mooncake.h"
 #include "throwing.h"
 
@@ -12,10 +14,14 @@ namespace mooncake
 {
 namespace
 {
-const char *const names[HOOK_MAX] = {"allocateBatchID", "submitTransfer", "getTransferStatus",
-				     "getBatchTransferStatus", "freeBatchID"};
+const char *const names[HOOK_MAX] = {
+	"openSegment",       "allocateBatchID",        "submitTransfer",
+	"getTransferStatus", "getBatchTransferStatus", "freeBatchID"};
 Throwing throwing("mooncake", names, "MOONCAKE_TEST_THROW");
 thread_local bool fail_next, block_next;
+thread_local size_t copy_next; /* bytes */
+constexpr size_t most_copied = 1 << 16;
+char copied_from[most_copied], copied_to[most_copied];
 std::mutex block_lock;
 std::condition_variable unblocked;
 uint64_t unblocks;
@@ -31,6 +37,17 @@ void note_batch(uint64_t batch_id)
 	if (batches.size() >= kept_batches)
 		batches.pop_front();
 	batches.push_back({batch_id, room_now});
+}
+
+/* As a transport does whose source lies on a device. Nothing where there is no such library. */
+void copy_on_device(size_t bytes)
+{
+	using Copy = int (*)(uint64_t to, uint64_t from, size_t bytes, void *stream);
+	auto copy = reinterpret_cast<Copy>(dlsym(RTLD_DEFAULT, "cuMemcpyAsync"));
+
+	if (copy && bytes <= most_copied)
+		copy(reinterpret_cast<uintptr_t>(copied_to),
+		     reinterpret_cast<uintptr_t>(copied_from), bytes, nullptr);
 }
 } // namespace
 
@@ -49,9 +66,13 @@ std::vector<Submitted> test_batches()
 bool test_submission(uint64_t batch_id)
 {
 	bool fail = fail_next;
+	size_t bytes = copy_next;
 
 	note_batch(batch_id);
 	fail_next = false;
+	copy_next = 0;
+	if (bytes)
+		copy_on_device(bytes);
 	if (block_next) {
 		std::unique_lock<std::mutex> hold(block_lock);
 		uint64_t now = unblocks;
@@ -76,6 +97,11 @@ void mooncake_test_room(uint64_t room)
 void mooncake_test_fail()
 {
 	mooncake::fail_next = true;
+}
+
+void mooncake_test_copy(uint64_t bytes)
+{
+	mooncake::copy_next = bytes;
 }
 
 void mooncake_test_block()

@@ -8,10 +8,18 @@
 
 namespace mooncake
 {
-enum Hook { HOOK_ALLOCATE, HOOK_SUBMIT, HOOK_STATUS, HOOK_BATCH_STATUS, HOOK_FREE, HOOK_MAX };
+enum Hook {
+	HOOK_OPEN,
+	HOOK_ALLOCATE,
+	HOOK_SUBMIT,
+	HOOK_STATUS,
+	HOOK_BATCH_STATUS,
+	HOOK_FREE,
+	HOOK_MAX
+};
 
 void test_point(Hook h); /* throws when armed */
-/* Notes whose batch it is, blocks when told to; whether its first request shall fail. */
+/* Notes whose batch it is; copies, blocks when told to; whether its first request shall fail. */
 bool test_submission(uint64_t batch_id);
 
 struct Submitted {

@@ -37,6 +37,7 @@ class MooncakeKVManager(CommonKVManager):
         self.session_lock = threading.Lock()
         self.peer_pids = {}  # told by the tests: a session does not say whose it is
         self.fails, self.blocks = set(), set()  # test hooks: rooms whose next write fails, blocks
+        self.copies = {}  # test hook: {room: bytes} that its next write copies on the device
         self._socket_cache = {}
         self._socket_lock = threading.Lock()
         self.executors = [concurrent.futures.ThreadPoolExecutor(2) for _ in range(args.workers)]
@@ -211,6 +212,8 @@ class MooncakeKVManager(CommonKVManager):
             return 0
         if kv_chunk.room in self.fails:
             self.hooks().test_fail()
+        if kv_chunk.room in self.copies:
+            self.hooks().test_copy(self.copies.pop(kv_chunk.room))
         if kv_chunk.room in self.blocks:
             self.blocks.discard(kv_chunk.room)
             now.blocked = True

@@ -250,6 +250,11 @@ PyObject *mod_fail(PyObject *, PyObject *)
 	Py_RETURN_NONE;
 }
 
+PyObject *mod_copy(PyObject *, PyObject *args)
+{
+	return with_number(args, mooncake_test_copy);
+}
+
 PyObject *mod_block(PyObject *, PyObject *)
 {
 	mooncake_test_block();
@@ -267,6 +272,7 @@ PyMethodDef module_methods[] = {
 	{"test_room", mod_room, METH_VARARGS, "(room): this thread's next submissions are of it"},
 	{"test_batches", mod_batches, METH_NOARGS, "[(batch, room)] of the last submissions"},
 	{"test_fail", mod_fail, METH_NOARGS, "this thread's next submission fails"},
+	{"test_copy", mod_copy, METH_VARARGS, "(bytes): this thread's next submission copies them"},
 	{"test_block", mod_block, METH_NOARGS, "this thread's next submission blocks"},
 	{"test_unblock", mod_unblock, METH_NOARGS, "what blocks goes on"},
 	{nullptr, nullptr, 0, nullptr}};
