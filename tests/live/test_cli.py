@@ -121,9 +121,20 @@ class BadInput(unittest.TestCase):
             p.wait()
 
     def test_command_that_does_not_exist(self):
-        p = sp.run("watch", "--", "/no/such/program", cwd=self.tmp.name)
+        for name in ("/no/such/program", "no-such-program", "/etc/passwd", "/etc", ""):
+            p = sp.run("watch", "--", name, cwd=self.tmp.name)
+            self.assertEqual(p.returncode, 2, p.stderr)
+            self.assertIn(f"{name}: cannot be started: ", p.stderr)
+            self.assertEqual(os.listdir(self.tmp.name), [])
+
+    def test_command_does_not_run_unwatched(self):
+        """What cannot be recorded is not started."""
+        ran = os.path.join(self.tmp.name, "ran")
+        p = sp.run("watch", "-o", self.tmp.name, "--", "touch", ran)
         self.assertEqual(p.returncode, 2, p.stderr)
-        self.assertIn("/no/such/program", p.stderr)
+        self.assertIn(self.tmp.name, p.stderr.splitlines()[-1])
+        p = sp.run("watch", "-o", os.path.join(self.tmp.name, "r.db"), "--", "touch", ran)
+        self.assertTrue(os.path.exists(ran), p.stderr)
 
     def test_without_rights(self):
         os.chmod(self.tmp.name, 0o777)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """doctor: what it finds is what attaching would do."""
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -129,6 +130,21 @@ class Doctor(unittest.TestCase):
                 self.assertIn("near: smoke_text", typo)
                 self.assertIn("(not required)", typo)
                 self.assertIn("no mapped file is named libother*", self.line(r.stdout, "probe absent:"))
+
+    def test_text_of_the_target(self):
+        """What a process calls itself and its files forges no line and steers no terminal."""
+        forged = os.path.join(self.tmp.name, "a\n  ok  all is well\x1b[2J\u009b")
+        os.mkdir(forged)
+        lib = shutil.copy(os.path.join(LIVE, "libsmoke.so"), forged)
+        target = Target(lib)
+        target.args[0] = shutil.copy(target.args[0], os.path.join(self.tmp.name, "smoke_target\u009b2J"))
+        with target as pid:
+            said = [self.doctor("-p", pid), self.doctor("-p", pid, "--profile", "smoke")]
+            self.assertIn("libsmoke.so", self.line(said[0].stdout, "library smoke"))
+            said.append(self.watch("-p", pid, probes=self.probes))
+        for r in said:
+            self.assertEqual([line for line in r.stdout.splitlines() if line.startswith("  ok  all")], [])
+            self.assertEqual(set(r.stdout + r.stderr) & {"\x1b", "\u009b"}, set())
 
     def test_nothing_to_attach(self):
         with Target() as pid:

@@ -2,8 +2,12 @@
 /* A command started under watch: it waits for its probes before its exec. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,11 +35,53 @@ static void run_child(char *const argv[], int go, int status)
 	_exit(127);
 }
 
+/* 0 or errno */
+static int may_run(const char *file)
+{
+	struct stat st;
+
+	if (access(file, X_OK) || stat(file, &st))
+		return errno;
+	return S_ISREG(st.st_mode) ? 0 : EACCES;
+}
+
+/* Is there a file that execvp would take? 0, or an errno as it would give. */
+static int find_program(const char *name)
+{
+	const char *path = getenv("PATH");
+	char file[PATH_MAX];
+	int why = ENOENT;
+
+	if (strchr(name, '/'))
+		return may_run(name);
+	if (!*name)
+		return ENOENT;
+	for (const char *end; path; path = end) {
+		end = strchrnul(path, ':');
+		snprintf(file, sizeof(file), "%.*s%s%s", (int)(end - path), path,
+			 end > path ? "/" : "", name);
+		switch (may_run(file)) {
+		case 0:
+			return 0;
+		case EACCES:
+			why = EACCES;
+			break;
+		default:
+			break;
+		}
+		end = *end ? end + 1 : NULL;
+	}
+	return getenv("PATH") ? why : 0;
+}
+
 int target_spawn(char *const argv[], struct target_child *c, struct sp_err *err)
 {
-	int go[2], status[2];
+	int go[2], status[2], why = find_program(argv[0]);
 	pid_t pid;
 
+	if (why)
+		return sp_err_set(err, SP_EXIT_USAGE, -why, "%s: cannot be started: %s", argv[0],
+				  strerror(why));
 	if (pipe2(go, O_CLOEXEC))
 		return sp_err_set(err, SP_EXIT_FAIL, -errno, "%s: cannot be started: %s", argv[0],
 				  strerror(errno));

@@ -10,16 +10,18 @@
 #include "cli/choose.h"
 #include "cli/cli.h"
 #include "cli/doctor.h"
+#include "store/text.h"
 
 void doctor_say(const char *what, const char *fmt, ...)
 {
+	char text[2048], safe[TEXT_SAFE_MAX(sizeof(text))];
 	va_list ap;
 
-	printf("  %s  ", what);
 	va_start(ap, fmt);
-	vprintf(fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	printf("\n");
+	text_safe(safe, sizeof(safe), text);
+	printf("  %s  %s\n", what, safe);
 }
 
 /* Several profiles may fit one process. */

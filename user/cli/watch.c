@@ -255,11 +255,14 @@ static int start(struct watch *w, const char *options, struct sp_err *err)
 	if (!w->out)
 		return sp_err_set(err, SP_EXIT_FAIL, -ENOMEM, "out of memory");
 	/* a target that cannot be attached must leave no empty session in the recording */
-	rc = watch_go(w, err);
+	rc = watch_attach(w, err);
 	if (!rc)
 		rc = collect_listen(w->collect, attach_ring_fd(w->attach), err);
 	if (!rc)
 		rc = open_store(w, options, err);
+	/* nor may a server run that nobody watches */
+	if (!rc)
+		rc = watch_go(w, err);
 	if (rc)
 		return rc;
 	watch_python_started(w->python);

@@ -78,6 +78,8 @@ int watch_choose_profile(struct watch *w, struct sp_err *err);
 int watch_choose_sources(struct watch *w, struct sp_err *err);
 /* Load the BPF side, unless only the server's own view is wanted or possible. */
 int watch_sources(struct watch *w, struct sp_err *err);
+/* The targets that are named or found; of COMMAND the process that waits for watch_go. */
+int watch_attach(struct watch *w, struct sp_err *err);
 /* Let COMMAND run. */
 int watch_go(struct watch *w, struct sp_err *err);
 /* An attach_notice_fn: ctx is the watch. */

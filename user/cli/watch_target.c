@@ -272,7 +272,7 @@ static void raise_fd_limit(void)
 		pr_debug("the limit of open files stays as it is: %s", strerror(errno));
 }
 
-int watch_go(struct watch *w, struct sp_err *err)
+int watch_attach(struct watch *w, struct sp_err *err)
 {
 	int rc;
 
@@ -291,10 +291,14 @@ int watch_go(struct watch *w, struct sp_err *err)
 		return rc;
 	raise_fd_limit();
 	rc = attach_add(w->attach, w->child.pid, err);
-	if (rc < 0)
-		return rc;
-	rc = target_go(&w->child, w->o.command[0], err);
-	w->child_runs = !rc;
+	return rc < 0 ? rc : 0;
+}
+
+int watch_go(struct watch *w, struct sp_err *err)
+{
+	int rc = w->o.command ? target_go(&w->child, w->o.command[0], err) : 0;
+
+	w->child_runs = w->o.command && !rc;
 	return rc;
 }
 

@@ -9,9 +9,12 @@ enum sp_level sp_verbosity = SP_INFO;
 
 void sp_one_line(char *text)
 {
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = *text == '\n' ? ' ' : '?';
+	for (unsigned char *s = (unsigned char *)text; *s; s++) {
+		if (*s < 0x20 || *s == 0x7f)
+			*s = *s == '\n' ? ' ' : '?';
+		else if (*s == 0xc2 && (s[1] & 0xe0) == 0x80) /* a control character, too */
+			s[0] = s[1] = '?';
+	}
 }
 
 void sp_log(enum sp_level level, const char *fmt, ...)
