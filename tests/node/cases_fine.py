@@ -129,17 +129,19 @@ def abort_bootstrap(run):
 @scenario("abort-waiting")
 def abort_waiting(run):
     """Two rooms in the waiting queue, behind the chunks of a long one: decode aborts the first, the
-    client the second. The long forward pass makes the time for it."""
+    client the second. The hook that holds the next forward pass back makes the time for it."""
     decode, long, first, second = run.decode(), run.room(), run.room(), run.room()
-    post = run.send(decode, long, 320, forward_ms=300)
+    run.node.hook(passes=1)  # of its five
+    post = run.send(decode, long, 320, forward_ms=100)
     run.in_forward(long)
     run.send(decode, first)
     run.send(decode, second, rid="second")
     run.listed(first, "waiting")
     run.listed(second, "waiting")
-    decode.abort(first)
+    run.aborted(decode, first)
     run.node.abort_request("second")
     run.node.wait_life(second, 1, outcome="aborted")
+    run.node.hook(passes=-1)
     run.node.wait_life(first, 1, outcome="failed")
     all_done([post])
     decode.done(long)
@@ -150,9 +152,11 @@ def abort_waiting(run):
 def abort_forward(run):
     """Decode aborts a room during its forward pass, when the request is in no list."""
     decode, room = run.decode(), run.room()
-    run.send(decode, room, 48, forward_ms=700)
+    run.node.hook(passes=1)  # of its two
+    run.send(decode, room, 128, forward_ms=300)
     run.in_forward(room)
-    decode.abort(room)
+    run.aborted(decode, room)
+    run.node.hook(passes=-1)
     run.node.wait_life(room, 1, outcome="failed")
     return Expect(ended={(room, 1): "failed"})
 

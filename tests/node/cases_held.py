@@ -21,12 +21,14 @@ def posted_twice_announced_once(run):
 
 def post_twice(run, announces):
     decode, room = run.decode(), run.room()
-    first = run.post(room, 128, forward_ms=250, rid=f"a-{room}")
+    first = run.post(room, 128, forward_ms=100, rid=f"a-{room}")
     run.listed(room, "bootstrap")
-    run.post(room, 128, forward_ms=250, rid=f"b-{room}")
+    run.post(room, 128, forward_ms=100, rid=f"b-{room}")
     run.node.wait(lambda s: sum(e["room"] == str(room) for e in s["bootstrap"]) == 2, "both lives")
+    run.node.hook(passes=3)  # the second one's last pass begins when the first one has ended
     decode.announce(room, 128, times=announces)
     all_done([first])
+    run.node.hook(passes=-1)
     decode.done(room)
     run.node.wait_pinned(room)
     if run.node.transport == "nixl":  # a sender of Mooncake remembers the abort and ends
@@ -39,13 +41,23 @@ def abort_retry_forward(run):
     """Decode aborts a room and retries it within one forward pass. A natural race: the retry finds
     the entry Failed and clears it; the first life comes out of its forward pass and has none."""
     decode, room = run.decode(), run.room()
+    run.node.hook(passes=1)  # of its two
     run.send(decode, room, 128, forward_ms=700)
     run.in_forward(room)
-    decode.abort(room)
-    run.send(decode, room, 128, forward_ms=10)
-    run.node.wait_life(room, 2, outcome="failed")
+    run.aborted(decode, room)
+    retry(run, decode, room, 128)
+    run.node.hook(passes=-1)
     run.node.wait_pinned(room)
     return Expect(pinned=[(room, 1)], ended={(room, 2): "failed"})
+
+
+def retry(run, decode, room, tokens):
+    """Once more, of a room whose entry says Failed."""
+    before = run.node.state()["counters"]["metadata"]
+    decode.announce(room, tokens)
+    run.node.wait(lambda s: s["counters"]["metadata"] > before, "the room announced again")
+    run.post(room, tokens, forward_ms=10)
+    run.node.wait_life(room, 2, outcome="failed")
 
 
 @scenario("decode-stopped")
@@ -146,11 +158,12 @@ def transfer_error_held(run):
     """Natural: abort and retry while the first chunk is being written clear the entry; then decode
     is killed, the write ends in an error, and Failed is ignored because there is no entry."""
     decode, room = run.decode(rate=SLOW_LINK), run.room()
-    run.send(decode, room, 192, forward_ms=200)
+    run.node.hook(passes=1)  # of its three
+    run.send(decode, room, 192, forward_ms=50)
     run.writing(room, chunk=0)
-    decode.abort(room)
-    run.send(decode, room, 192, forward_ms=10)
-    run.node.wait_life(room, 2, outcome="failed")
+    run.aborted(decode, room)
+    retry(run, decode, room, 192)
+    run.node.hook(passes=-1)
     run.listed(room, "inflight")
     decode.kill()
     run.node.wait_pinned(room)

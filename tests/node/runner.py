@@ -2,6 +2,7 @@
 """What a scenario is, and how one is run and checked: see scenarios.py for the list."""
 import dataclasses
 
+from kv import KVPoll
 from node import DEADLINE_S, NodeError
 
 SCENARIOS = {}
@@ -70,6 +71,12 @@ class Run:
     def in_forward(self, room, life=1):
         """Wait until the room's forward pass runs and the request is in no list."""
         return self.node.wait_life(room, life, forward_ns=True, inflight_ns=None)
+
+    def aborted(self, decode, room):
+        """Decode aborts the room; wait until its status says so."""
+        decode.abort(room)
+        return self.node.wait(lambda s: s["status"].get(str(room)) == KVPoll.Failed,
+                              f"room {room} aborted")
 
 
 def scenario(name, transports=("nixl", "mooncake"), **options):
