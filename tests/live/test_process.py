@@ -278,19 +278,26 @@ class Harmless(unittest.TestCase):
                 self.assertEqual(watch.stuck(), [])
 
     def test_exception_through_every_probed_function(self):
-        """A C++ exception crosses each probed function while its probe is in place: harmless."""
+        """A C++ exception crosses each probed function while its probe is in place, of each profile: harmless."""
         script = os.path.join(sp.ROOT, "tests", "node", "throw.py")
-        p = subprocess.Popen(["/usr/bin/python3", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             text=True)
-        try:
-            pid = sp.json.loads(p.stdout.readline())["pid"]
-            with sp.Watch("-p", pid) as watch:
-                out, _ = p.communicate("go\n", timeout=30 * sp.PATIENCE)
-                self.assertEqual(p.returncode, 0, out)
-                watch.stop()
-        finally:
-            p.kill()
-            p.wait()
+        for profile in ("sglang-nixl-prefill", "sglang-nixl-decode", "vllm-nixl"):
+            p = subprocess.Popen(["/usr/bin/python3", script, "--rounds", "20"], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, text=True)
+            try:
+                pid = sp.json.loads(p.stdout.readline())["pid"]
+                with self.subTest(profile=profile), sp.Watch("-p", pid, "--profile", profile, "--only", "uprobes",
+                                                             "-v") as watch:
+                    watch.wait_err("probes in place")
+                    out, _ = p.communicate("go\n", timeout=30 * sp.PATIENCE)
+                    self.assertEqual(p.returncode, 0, out)
+                    thrown = sp.json.loads(out.splitlines()[-1])["thrown"]
+                    self.assertEqual(thrown, dict.fromkeys(thrown, 20))
+                    watch.stop()
+            finally:
+                p.kill()
+                p.wait()
+                p.stdout.close()
+                p.stdin.close()
 
 
 class Recording(unittest.TestCase):
