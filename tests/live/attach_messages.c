@@ -3,12 +3,15 @@
  * Poll functions and multipart messages on the running kernel: what the kernel side tells, what it
  * keeps to itself. Run as root; SILENTPIN_UPROBE as in attach_smoke.
  */
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -107,12 +110,50 @@ static const char frames_yaml[] = RIG_YAML
 	"            frames: [ABORT, \"{room}\"]\n"
 	"            event: {role: control, kind: abort}\n";
 
+#ifdef __NR_poll
+#define NR_POLL __NR_poll
+#else
+#define NR_POLL __NR_ppoll /* arm64 has no other */
+#endif
+
+/* Is one of its threads in poll(2)? Only zmq_msg_recv waits there. */
+static bool is_in_poll(pid_t pid)
+{
+	char path[300];
+	struct dirent *e;
+	bool found = false;
+	long nr;
+	FILE *f;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	d = opendir(path);
+	assert_non_null(d);
+	while (!found && (e = readdir(d))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/syscall", pid, e->d_name);
+		f = fopen(path, "re");
+		if (!f)
+			continue;
+		/* of one that runs it says "running" */
+		found = fscanf(f, "%ld", &nr) == 1 && (nr == NR_POLL || nr == __NR_ppoll);
+		fclose(f);
+	}
+	closedir(d);
+	return found;
+}
+
+/* Its reader waits inside the call before a probe can be there. */
 static void start_zmq(void)
 {
 	static const char *const libs[] = {"libzmq.so.5", NULL};
+	int left = 6000;
 
 	target_run(&target, NULL, libs);
 	assert_string_equal(target_say(&target, "zmq"), "ok");
+	while (!is_in_poll(target.pid)) {
+		assert_true(left-- > 0);
+		usleep(10000);
+	}
 }
 
 static bool has_received(struct rig *r, long n)
