@@ -30,7 +30,8 @@ struct sp_dst {
 struct sp_bytes {
 	__u64 data;
 	__u64 size;
-	__u8 flags; /* of a zmq_msg_t; bit 0: more frames follow */
+	__u8 flags;  /* of a zmq_msg_t; bit 0: more frames follow */
+	__u8 unsure; /* flags are not known */
 };
 
 /* zmq_msg_t (libzmq 4.x, src/msg.hpp): the type byte tells where the data is. */
@@ -42,9 +43,11 @@ static __always_inline long sp_zmq_locate(__u64 msg, struct sp_bytes *b)
 {
 	__u8 tail[4] = {};
 
+	b->unsure = 1;
 	if (bpf_probe_read_user(tail, 3, (void *)(msg + SP_ZMQ_SIZE_AT)))
 		return -SP_EFAULT;
 	b->flags = tail[2];
+	b->unsure = tail[1] < SP_ZMQ_VSM || tail[1] > SP_ZMQ_ZCLMSG;
 	switch (tail[1]) {
 	case SP_ZMQ_VSM:
 		b->data = msg + SP_ZMQ_DATA_AT;
@@ -70,6 +73,7 @@ __noinline int sp_locate(const struct sp_fetch *f, __u64 obj, struct sp_bytes *b
 	if (!f || !b)
 		return -SP_EFAULT;
 	b->flags = 0;
+	b->unsure = 0;
 	switch (f->type) {
 	case SP_T_ZMQMSG:
 		return sp_zmq_locate(obj, b);

@@ -4,7 +4,9 @@
  * heads; of all others not a byte leaves the target. Where the thread stood when the probe was
  * attached is unknown: until the first end of a message, what begins with digits is taken for the
  * rest of a message whose first frame was read before (CUT), and shown as far as it cannot be
- * anybody's text.
+ * anybody's text. A frame that cannot be read ends its message: that one was lost is told, once. If
+ * it cannot even be known whether it was the last, the next frame is a message's first only if it
+ * says so by a word; digits may be the rest of what was lost, and are told as lost too.
  */
 #ifndef SP_FRAMES_BPF_H
 #define SP_FRAMES_BPF_H
@@ -18,6 +20,8 @@ typedef __u64 __attribute__((may_alias)) sp_word;
 struct sp_frame {
 	struct sp_bytes z;
 	bool copy, cut;
+	bool more; /* frames of this message follow */
+	bool lost; /* it cannot be read */
 	__u8 index;
 	__u8 flags; /* SP_RF_* */
 	__u8 fetch; /* the fetch program it came from */
@@ -78,62 +82,102 @@ __noinline int sp_head_match(const struct sp_probe *p, const struct sp_bytes *z,
 		return 0;
 	t.len = z->size;
 	if (bpf_probe_read_user(t.lit, t.len & 31, (void *)z->data))
-		return 0;
+		return -SP_EFAULT;
 	return sp_head_of(p, &t, copy);
 }
 
-/* Advance the thread's place in its message by this frame. True: the frame is wanted. */
-__noinline int sp_frame_next(const struct sp_probe *p, const struct sp_call *c, __u32 tid,
-			     __u32 probe, struct sp_frame *fr)
+/* Where the frame's bytes are, and whether more frames follow. */
+static __always_inline void sp_frame_read(const struct sp_probe *p, const struct sp_call *c,
+					  struct sp_frame *fr)
 {
-	struct sp_seq_key key = {.tid = tid, .probe = probe};
-	struct sp_seq_state fresh = {}, *s;
-	__u64 msg = 0, more = 0;
-	bool known;
-	__u32 i;
+	const struct sp_fetch *f = &p->fetch[fr->fetch & (SP_MAX_FETCH - 1)];
+	__u64 at = 0, more = 0;
 
-	if (!p || !c || !fr)
-		return false;
-	i = p->frame_fetch;
-	if (i >= SP_MAX_FETCH)
-		return false;
-	fr->fetch = i;
-	if (sp_eval(&p->fetch[i], c, &msg) ||
-	    sp_locate(&p->fetch[i], msg + p->fetch[i].off, &fr->z) ||
-	    sp_arg(p, p->sock_fetch, c, &key.sock) ||
-	    (p->more_mask && sp_arg(p, p->more_fetch, c, &more))) {
-		sp_count(SP_C_READ_FAULT);
-		return false;
-	}
+	fr->z.unsure = 1;
+	fr->lost = sp_eval(f, c, &at) || sp_locate(f, at + f->off, &fr->z);
+	if (p->more_mask)
+		fr->z.unsure = sp_arg(p, p->more_fetch, c, &more) != 0;
 	more = p->more_mask ? more & p->more_mask : fr->z.flags & 1;
+	fr->lost |= fr->z.unsure;
+	fr->more = more && !fr->z.unsure;
+}
 
-	s = bpf_map_lookup_elem(&sp_frames, &key);
-	known = s != 0;
-	if (!s)
-		s = &fresh;
-	if (s->is == SP_SEQ_START) {
-		s->next = 0;
-		i = sp_head_match(p, &fr->z, &s->copy);
-		if (i & SP_IS_HEAD)
-			s->is = SP_SEQ_KEEP;
-		else
-			s->is = !known && i & SP_IS_DIGITS ? SP_SEQ_CUT : SP_SEQ_DROP;
+/* A message's first frame: what becomes of the message. */
+static __always_inline void sp_frame_first(const struct sp_probe *p, struct sp_seq_state *s,
+					   struct sp_frame *fr, bool known)
+{
+	bool adrift = s->is == SP_SEQ_LOST;
+	int is = fr->lost ? -SP_EFAULT : sp_head_match(p, &fr->z, &s->copy);
+
+	s->next = 0;
+	s->is = SP_SEQ_DROP;
+	if (is < 0 || (adrift && is == (SP_IS_HEAD | SP_IS_DIGITS)))
+		fr->lost = true;
+	else if (is & SP_IS_HEAD)
+		s->is = SP_SEQ_KEEP;
+	else if (!known && is & SP_IS_DIGITS)
+		s->is = SP_SEQ_CUT;
+}
+
+/* The state after this frame. Is it wanted, or its loss to be told? */
+static __always_inline bool sp_frame_step(const struct sp_probe *p, struct sp_seq_state *s,
+					  struct sp_frame *fr, bool known)
+{
+	bool told;
+
+	if (s->is == SP_SEQ_START || s->is == SP_SEQ_LOST) {
+		sp_frame_first(p, s, fr, known);
+		told = fr->lost || s->is != SP_SEQ_DROP;
+	} else {
+		told = s->is != SP_SEQ_DROP;
 	}
 	fr->index = s->next < 255 ? s->next : 255;
 	fr->cut = s->is == SP_SEQ_CUT;
 	fr->copy =
 		fr->cut ? fr->z.size <= SP_CUT_MAX : s->next < 64 && s->copy >> (s->next & 63) & 1;
-	fr->flags = (more ? SP_RF_MORE : 0) | (fr->cut ? SP_RF_CUT : 0);
-	i = s->is;
+	fr->flags = (fr->more ? SP_RF_MORE : 0) | (fr->cut ? SP_RF_CUT : 0);
 	s->next++;
-	if (!more)
+	if (fr->z.unsure)
+		s->is = SP_SEQ_LOST;
+	else if (!fr->more)
 		s->is = SP_SEQ_START;
+	else if (fr->lost)
+		s->is = SP_SEQ_DROP;
+	return told;
+}
+
+/* Advance the thread's place in its message by this frame. True: there is something to tell. */
+__noinline int sp_frame_next(const struct sp_probe *p, const struct sp_call *c, __u32 tid,
+			     __u32 probe, struct sp_frame *fr)
+{
+	struct sp_seq_key key = {.tid = tid, .probe = probe};
+	struct sp_seq_state fresh = {}, *s;
+	bool known, told;
+
+	if (!p || !c || !fr)
+		return false;
+	fr->fetch = p->frame_fetch;
+	if (fr->fetch >= SP_MAX_FETCH)
+		return false;
+	if (sp_arg(p, p->sock_fetch, c, &key.sock)) {
+		sp_count(SP_C_READ_FAULT);
+		fr->lost = true;
+		return true;
+	}
+	sp_frame_read(p, c, fr);
+	if (fr->lost)
+		sp_count(SP_C_READ_FAULT);
+	s = bpf_map_lookup_elem(&sp_frames, &key);
+	known = s != 0;
+	if (!s)
+		s = &fresh;
+	asm volatile("" : "+r"(s)); /* the check stays before the use */
+	told = sp_frame_step(p, s, fr, known);
 	if (!known && bpf_map_update_elem(&sp_frames, &key, s, BPF_ANY))
 		sp_count(SP_C_FRAME_FULL);
-	if (i != SP_SEQ_DROP)
-		return true;
-	sp_count(SP_C_FRAMES_DROPPED);
-	return false;
+	if (!told)
+		sp_count(SP_C_FRAMES_DROPPED);
+	return told;
 }
 
 struct sp_cut {
@@ -175,6 +219,10 @@ static __always_inline void sp_frame_put(const struct sp_probe *p, const struct 
 	d->rec->h.frame = fr->index;
 	d->rec->val[arg] = n;
 	d->rec->alt[arg] = fr->fetch;
+	if (fr->lost) {
+		d->rec->len[arg] = -SP_EFAULT;
+		return;
+	}
 	if (!n) {
 		d->rec->len[arg] = SP_LEN_EMPTY;
 		return;

@@ -257,8 +257,8 @@ struct sp_rec {
  * val[i]: a scalar argument, sign- or zero-extended to 64 bits; for a composite, its full length in
  * bytes (a std::string's or frame's size; of a string that was cut, one more than was copied).
  * len[i]: 0 scalar read well; > 0 bytes copied into data[] at the fetch program's data_at;
- * < 0 the negative errno of the read that failed; SP_LEN_UNSET: no alternative applied, or (frames)
- * bytes not wanted. An empty composite has len SP_LEN_EMPTY.
+ * < 0 the negative errno of the read that failed (of a frame: its message is lost,
+ * whatever follows of it); SP_LEN_UNSET: no alternative applied, or (frames) bytes not wanted. An empty composite has len SP_LEN_EMPTY.
  */
 #define SP_LEN_EMPTY (-30000)
 #define SP_LEN_UNSET (-30001)
@@ -281,6 +281,7 @@ enum sp_seq_is {
 	SP_SEQ_KEEP,
 	SP_SEQ_CUT, /* wanted, but its beginning was not seen */
 	SP_SEQ_DROP,
+	SP_SEQ_LOST, /* a frame was lost, and with it where the next message begins */
 };
 struct sp_seq_state {
 	__u64 copy; /* SP_SEQ_KEEP: bit i: bytes of frame i are wanted */

@@ -16,6 +16,10 @@
 #include <cmocka.h>
 
 #include "attach_rig.h"
+#include "collect/collect.h"
+#include "model/model.h"
+#include "targets/smoke_lib.h"
+#include "util/clock.h"
 
 static const char *const smoke_libs[] = {"libsmoke.so", NULL};
 
@@ -250,6 +254,145 @@ static void test_frames_cut_private(void **state)
 	assert_int_equal(rig_count(&rig, "received"), 3);
 }
 
+/* ---- frames that cannot be read -------------------------------------------------------------- */
+
+#define FRAMES_OF(name, more, first, event)                                                        \
+	"      - name: " name "\n        library: smoke\n        symbol: smoke_" name "\n"         \
+	"        on: entry\n"                                                                      \
+	"        args:\n"                                                                          \
+	"          - {name: frame, fetch: \"+0($arg1)\", type: zmqmsg, max: 64}\n"                 \
+	"          - {name: sock, fetch: $arg2, type: x64}\n"                                      \
+	"          - {name: flags, fetch: $arg3, type: u32}\n"                                     \
+	"        frame: frame\n        socket: sock\n" more "        messages:\n"                  \
+	"          - name: one\n"                                                                  \
+	"            frames: [" first "\"{room}\", \"{ip:ip}\"]\n"                                 \
+	"            event: " event "\n"
+#define ANNOUNCE "{role: announce, peer: \"{ip}\"}"
+
+static const char hidden_yaml[] = RIG_YAML FRAMES_OF("heard", "", "Guard, ", ANNOUNCE)
+	FRAMES_OF("said", "        more: {arg: flags, mask: 2}\n", "Guard, ", ANNOUNCE)
+		FRAMES_OF("number", "", "", ANNOUNCE);
+
+/* What comes of the records: announced rooms in order, losses; and a model that hears it all. */
+struct heard {
+	struct model *model;
+	char rooms[64], kind[32];
+	long lost;
+	size_t doubted; /* rooms that the last loss made uncertain */
+};
+
+static void on_event(void *ctx, const struct sp_event *ev)
+{
+	struct heard *h = ctx;
+	size_t at = strlen(h->rooms);
+
+	if (ev->role == ROLE_ANNOUNCE)
+		snprintf(h->rooms + at, sizeof(h->rooms) - at, "%s ", ev->room);
+	if (ev->role == ROLE_LOSS) {
+		h->lost += ev->code;
+		snprintf(h->kind, sizeof(h->kind), "%s", ev->kind);
+	}
+	assert_int_equal(model_event(h->model, ev), 0);
+}
+
+static void on_alert(void *ctx, const struct model_alert *a)
+{
+	struct heard *h = ctx;
+
+	if (a->type == ALERT_LOSS)
+		h->doubted = a->total_rooms;
+}
+
+/* "Guard+ 11+h": words of smoke_lib.h; + more follow; h, b, d: head, block, data are hidden. */
+static void say_frames(const char *script, long to)
+{
+	static const char *const words[] = SMOKE_WORDS;
+	char text[128], *at = text, *word;
+
+	snprintf(text, sizeof(text), "%s", script);
+	while ((word = strsep(&at, " "))) {
+		const char *marks = NULL;
+		long how = to;
+
+		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+			if (!strncmp(word, words[i], strlen(words[i]))) {
+				how |= (long)i;
+				marks = word + strlen(words[i]);
+			}
+		assert_non_null(marks);
+		how |= strchr(marks, '+') ? SMOKE_MORE : 0;
+		how |= strchr(marks, 'h') ? SMOKE_HEAD : 0;
+		how |= strchr(marks, 'b') ? SMOKE_BLOCK : 0;
+		how |= strchr(marks, 'd') ? SMOKE_DATA : 0;
+		target_say(&target, "call smoke_frame %ld", how);
+	}
+}
+
+static const struct {
+	const char *script, *rooms;
+	long to;
+	int lost;
+} hidden[] = {
+	/* the first that is ever seen of a socket: nothing is known */
+	{"11+h 10.0.0.1 Guard+ 11+ 10.0.0.1", "11 ", 0, 1},
+	/* the last frame: whether more follow is not known; the next message is still one */
+	{"Guard+ 22+ 10.0.0.1h Guard+ 33+ 10.0.0.1", "33 ", 0, 1},
+	{"Guard+ 22+ 10.0.0.1b Guard+ 33+ 10.0.0.1", "33 ", 0, 1},
+	{"Guard+ 22+ 10.0.0.1d Guard+ 33+ 10.0.0.1", "33 ", 0, 1},
+	/* in the middle: told once, and what follows is neither a message nor the rest of one */
+	{"Guard+ 22+h 10.0.0.1 Guard+ 33+ 10.0.0.1", "33 ", 0, 1},
+	{"Guard+ 22+b 10.0.0.1+ 10.0.0.1 Guard+ 33+ 10.0.0.1", "33 ", 0, 1},
+	{"Guard+h 22+ 10.0.0.1 Guard+ 33+ 10.0.0.1", "33 ", 0, 1},
+	{"Guard+b 22+ 10.0.0.1 Guard+ 33+ 10.0.0.1", "33 ", 0, 1},
+	{"Guard+d 22+ 10.0.0.1 Guard+ 33+ 10.0.0.1", "33 ", 0, 1},
+	/* of a message that nobody wants */
+	{"other+ 22+b 10.0.0.1 Guard+ 33+ 10.0.0.1", "33 ", 0, 0},
+	{"other+ 22+ 10.0.0.1h Guard+ 33+ 10.0.0.1", "33 ", 0, 0},
+	/* whether more follow is told by an argument */
+	{"Guard+ 22+ 10.0.0.1h Guard+ 33+ 10.0.0.1", "33 ", SMOKE_SAID, 1},
+	{"Guard+ 22+h 10.0.0.1 Guard+ 33+ 10.0.0.1", "33 ", SMOKE_SAID, 1},
+	{"Guard+h 22+ 10.0.0.1 Guard+ 33+ 10.0.0.1", "33 ", SMOKE_SAID, 1},
+	/* digits begin a message, or are the rest of the one before: nobody knows */
+	{"11+ 10.0.0.1", "11 ", SMOKE_NUMBER, 0},
+	{"11+ 10.0.0.1h 22+ 10.0.0.1 33+ 10.0.0.1", "33 ", SMOKE_NUMBER, 2},
+	{"11+ 10.0.0.1b 22+ 10.0.0.1", "22 ", SMOKE_NUMBER, 1},
+};
+
+/* Each loss is told, once, makes what is open uncertain, and leaves the next message as it is. */
+static void test_frames_hidden(void **state)
+{
+	static const struct collect_ops heard_ops = {.event = on_event};
+	static const struct model_ops model_says = {.alert = on_alert};
+	struct model_cfg cfg = {0};
+	struct heard h = {0};
+	struct collect *c;
+	struct sp_err err;
+
+	rig_attach(&rig, &target, smoke_libs, hidden_yaml, 3);
+	cfg.profile = rig.profile;
+	memcpy(cfg.stage_ns, rig.profile->stage_ns, sizeof(cfg.stage_ns));
+	h.model = model_new(&cfg, &model_says, &h);
+	assert_int_equal(collect_open(rig.profile, false, &heard_ops, &h, &c, &err), 0);
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+		h.rooms[0] = h.kind[0] = 0;
+		h.lost = 0;
+		h.doubted = 0;
+		rig_clear(&rig);
+		say_frames(hidden[i].script, hidden[i].to);
+		rig_pump(&rig);
+		for (int k = 0; k < rig.nrec; k++)
+			collect_record(c, &rig.rec[k], sizeof(rig.rec[k]));
+		collect_release(c, mono_ns());
+		if (strcmp(h.rooms, hidden[i].rooms) || h.lost != hidden[i].lost)
+			fail_msg("%s: rooms %s, %ld lost", hidden[i].script, h.rooms, h.lost);
+		assert_string_equal(h.kind, hidden[i].lost ? "read-fault" : "");
+		if (i == 1 || i == 2) /* room 11, then 33; and so they stay */
+			assert_int_equal(h.doubted, 1);
+	}
+	collect_close(c);
+	model_free(h.model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +400,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_frames, clean),
 		cmocka_unit_test_teardown(test_frames_dropped, clean),
 		cmocka_unit_test_teardown(test_frames_cut_private, clean),
+		cmocka_unit_test_teardown(test_frames_hidden, clean),
 	};
 
 	return cmocka_run_group_tests_name("attach_messages", tests, NULL, NULL);

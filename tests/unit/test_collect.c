@@ -251,6 +251,37 @@ static void test_frames_missing(void **state)
 	assert_true(cs.broken > 0);
 }
 
+/* A frame that could not be read, as the kernel side tells it. */
+static int lost(struct fixture *f, int at, int16_t sock_len, struct sp_event *ev)
+{
+	struct rec *r = rec_new(0);
+
+	r->hit.val[0] = 0x5000;
+	r->hit.len[0] = sock_len;
+	r->hit.h.frame = at;
+	r->hit.h.flags = SP_RF_MORE;
+	r->hit.len[1] = -EFAULT;
+	return decoder_record(f->d, &r->hit, sizeof(*r), ev);
+}
+
+/* Its message is given up: nothing that comes after it is taken for the rest of what was before. */
+static void test_frame_lost(void **state)
+{
+	static const int16_t sock[] = {0, -EFAULT};
+	struct fixture *f = *state;
+	struct sp_event ev;
+
+	for (size_t i = 0; i < sizeof(sock) / sizeof(sock[0]); i++) {
+		assert_int_equal(frame(f, 0, "ABORT", 5, SP_RF_MORE, &ev), 0);
+		assert_int_equal(lost(f, 1, sock[i], &ev), -EFAULT);
+		assert_int_equal(frame(f, 1, "8", 1, SP_RF_MORE, &ev), 0);
+		assert_int_equal(frame(f, 2, "10.0.0.7", 8, SP_RF_MORE, &ev), 0);
+		assert_int_equal(frame(f, 3, "1", 1, 0, &ev), 0);
+		assert_int_equal(message(f, metadata, 8, 0, &ev), 1);
+		assert_string_equal(ev.room, "9223372036854775807");
+	}
+}
+
 static void test_too_many_frames(void **state)
 {
 	struct fixture *f = *state;
@@ -366,6 +397,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_cut_message, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_empty_message, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_frames_missing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_frame_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_many_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_create, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable_argument, setup, teardown),

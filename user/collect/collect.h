@@ -113,6 +113,9 @@ void frames_free(struct frames *f);
  * more to come, -EBADMSG: frames are missing, the message is given up. */
 int frames_add(struct frames *f, const struct sp_rec_hit *rec, uint64_t sock, uint32_t size,
 	       const char *data, uint16_t len, const struct message **msg);
+/* The record's frame could not be read: its message is given up. sock NULL: nor could its socket,
+ * then those of all that the thread reads there are. */
+void frames_lost(struct frames *f, const struct sp_rec_hit *rec, const uint64_t *sock);
 /* Which alternative of the probe fits the message, its captures appended; -1: none. A cut message
  * fits an alternative whose end it is, when that has an address or a literal to vouch for it. */
 int frames_match(const struct profile_probe *probe, const struct message *msg,

@@ -141,14 +141,16 @@ static int decode_frame(struct decoder *d, const struct profile_probe *pr,
 	struct captures caps = {.n = 0};
 	struct arg_value v;
 	int rc = fields_arg(pr, rec, len, pr->prog.frame_arg, &v);
+	uint64_t sock = rec->val[pr->prog.sock_arg];
 	int which;
 
 	if (rc && rc != -ENODATA) {
+		frames_lost(d->frames, rec, rec->len[pr->prog.sock_arg] < 0 ? NULL : &sock);
 		d->stats.unreadable++;
 		return rc;
 	}
-	rc = frames_add(d->frames, rec, rec->val[pr->prog.sock_arg],
-			(uint32_t)rec->val[pr->prog.frame_arg], v.text, v.text_len, &msg);
+	rc = frames_add(d->frames, rec, sock, (uint32_t)rec->val[pr->prog.frame_arg], v.text,
+			v.text_len, &msg);
 	if (rc == -EBADMSG)
 		d->stats.broken++;
 	if (rc <= 0)

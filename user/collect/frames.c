@@ -108,14 +108,30 @@ static void finish(struct frames *f, struct open_message *o)
 	drop(f, o);
 }
 
-int frames_add(struct frames *f, const struct sp_rec_hit *rec, uint64_t sock, uint32_t size,
-	       const char *data, uint16_t len, const struct message **msg)
+static struct key key_of(const struct sp_rec_hit *rec, uint64_t sock)
 {
-	struct key key = {
+	return (struct key){
 		.sock = sock,
 		.tid = rec->h.tid,
 		.probe = rec->h.probe | (uint32_t)(rec->h.flags & SP_RF_OUT) << 16,
 	};
+}
+
+void frames_lost(struct frames *f, const struct sp_rec_hit *rec, const uint64_t *sock)
+{
+	struct key key = key_of(rec, sock ? *sock : 0);
+	struct open_message *o, *next;
+
+	HASH_ITER (hh, f->open, o, next)
+		if (o->key.tid == key.tid && o->key.probe == key.probe &&
+		    (!sock || o->key.sock == key.sock))
+			drop(f, o);
+}
+
+int frames_add(struct frames *f, const struct sp_rec_hit *rec, uint64_t sock, uint32_t size,
+	       const char *data, uint16_t len, const struct message **msg)
+{
+	struct key key = key_of(rec, sock);
 	struct open_message *o;
 
 	HASH_FIND(hh, f->open, &key, sizeof(key), o);

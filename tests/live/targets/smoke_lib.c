@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "smoke_lib.h"
 
@@ -77,6 +79,59 @@ __attribute__((noinline)) long smoke_next(long n)
 long smoke_tail(long n)
 {
 	return smoke_next(n + 1);
+}
+
+__attribute__((noinline)) int smoke_heard(const void *msg, long sock)
+{
+	return (int)busy(sock + (msg != NULL));
+}
+
+__attribute__((noinline)) int smoke_said(const void *msg, long sock, int flags)
+{
+	return (int)busy(sock + flags + (msg != NULL));
+}
+
+__attribute__((noinline)) int smoke_number(const void *msg, long sock)
+{
+	return (int)busy(sock - (msg != NULL));
+}
+
+/* libzmq, src/msg.hpp: a long message's block, and the type and flags bytes. */
+#define LMSG 102
+#define MORE 1
+struct block {
+	const void *data;
+	size_t size;
+};
+struct zmq_msg {
+	void *metadata;
+	const struct block *block;
+	char unused[26];
+	uint8_t type, flags;
+	char rest[20];
+};
+
+long smoke_frame(long how)
+{
+	static const char *const words[] = SMOKE_WORDS;
+	static char *hidden;
+	const char *word = words[how & SMOKE_WORD];
+	struct block block = {word, strlen(word)};
+	struct zmq_msg made = {.block = &block, .type = LMSG};
+	const void *msg = &made;
+
+	if (!hidden)
+		hidden = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	made.flags = how & SMOKE_MORE ? MORE : 0;
+	if (how & SMOKE_DATA)
+		block.data = hidden;
+	if (how & SMOKE_BLOCK)
+		made.block = (const void *)hidden;
+	if (how & SMOKE_HEAD)
+		msg = hidden;
+	if (how & SMOKE_SAID)
+		return smoke_said(msg, 0x50, how & SMOKE_MORE ? 2 : 0);
+	return how & SMOKE_NUMBER ? smoke_number(msg, 0x50) : smoke_heard(msg, 0x50);
 }
 
 /* Never called: begins with an instruction on which the kernel allows no probe. */
