@@ -135,6 +135,7 @@ void rig_open(struct rig *r, const char *yaml)
 {
 	struct attach_opts o = {.force = rig_backend(),
 				.ring_bytes = r->ring_bytes ? r->ring_bytes : 1 << 20,
+				.returns = r->returns,
 				.follow_children = true};
 	struct sp_err err = {0};
 

@@ -44,8 +44,9 @@ struct rig {
 	int nrec;
 	struct attach_notice notice[RIG_NOTICES];
 	int nnotice;
-	uint32_t ring_bytes;        /* set before rig_open; 0: 1 MiB */
-	uint64_t counted[SP_C_MAX]; /* at rig_start */
+	enum attach_returns returns; /* set before rig_open; RETURNS_UNKNOWN: by trial */
+	uint32_t ring_bytes;         /* set before rig_open; 0: 1 MiB */
+	uint64_t counted[SP_C_MAX];  /* at rig_start */
 };
 
 /* Folder of this program, where the targets and libraries are too. */

@@ -3,7 +3,7 @@ LIVE_B := $(B)/live
 LIVE_HDRS := $(wildcard tests/live/*.h tests/live/targets/*.h)
 
 .PHONY: targets
-targets: $(LIVE_B)/attach_smoke $(LIVE_B)/attach_messages $(LIVE_B)/attach_process $(LIVE_B)/smoke_target $(LIVE_B)/libsmoke.so $(LIVE_B)/libsmokexx.so $(LIVE_B)/attach_calls $(LIVE_B)/attach_each \
+targets: $(LIVE_B)/attach_smoke $(LIVE_B)/attach_messages $(LIVE_B)/attach_process $(LIVE_B)/smoke_target $(LIVE_B)/libsmoke.so $(LIVE_B)/libsmokexx.so $(LIVE_B)/attach_calls $(LIVE_B)/attach_each $(LIVE_B)/attach_returns \
 	$(LIVE_B)/libsmokecalls.so
 	@:
 
@@ -23,6 +23,11 @@ $(LIVE_B)/smoke_target: tests/live/targets/smoke_target.c $(LIVE_HDRS)
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O2 -Wall -Wextra -Werror -pthread $< -ldl -o $@
+targets: $(LIVE_B)/refuse
+$(LIVE_B)/refuse: tests/live/targets/refuse.c
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -Wall -Wextra -Werror $< -o $@
 $(LIVE_B)/attach_%: tests/live/attach_%.c tests/live/attach_rig.c $(LIVE_HDRS) $(B)/libsilentpin.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)

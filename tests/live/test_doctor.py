@@ -116,6 +116,25 @@ class Doctor(unittest.TestCase):
         self.assertTrue(self.line(r.stdout, "probes will be attached by").startswith("ok"))
         self.assertTrue(self.line(r.stdout, "CAP_SYS_PTRACE").startswith("ok"))
 
+    def test_returns_that_would_crash(self):
+        """A kernel whose return probes crash what a filter refuses their system call: the trial finds out, and a
+        filtered target gets other probes and lives."""
+        if os.uname().machine != "x86_64":
+            return  # no such system call
+        refuse = [os.path.join(LIVE, "refuse"), "335"]
+        with Target(os.path.join(LIVE, "libsmoke.so")) as pid:
+            for env, said in (({}, "would crash it"), ({"SILENTPIN_RETURNS": "ret"}, "SILENTPIN_RETURNS=ret")):
+                r = subprocess.run([*refuse, sp.SILENTPIN, "doctor", "-p", str(pid), "--probes", self.probes],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env={**os.environ, **env})
+                self.assertIn("refused: 335", r.stderr)
+                self.assertIn(said, self.line(r.stdout, "return probes:"))
+        r = subprocess.run([*refuse, os.path.join(LIVE, "attach_returns"), "test_filter_by_trial"],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
+        self.assertIn("would crash it", r.stdout)
+        self.assertEqual(r.stderr.count("refused: 335"), 1, r.stderr)  # in the trial's child alone
+
     def test_each_probe(self):
         with Target(os.path.join(LIVE, "libsmoke.so")) as pid:
             for how in (["-p", pid], ["--find"]):

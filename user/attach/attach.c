@@ -7,6 +7,7 @@
 #include "attach/features.h"
 #include "attach/inside.h"
 #include "attach/pointer.h"
+#include "attach/returns.h"
 #include "attach/sockets.h"
 #include "util/clock.h"
 
@@ -93,6 +94,18 @@ static int load_all(struct attach *a, struct sp_err *err)
 	return rc;
 }
 
+static void settle_returns(struct attach *a)
+{
+	struct attach_features *f = &a->features;
+
+	if (!wants_uprobes(a->profile, &a->opts) || !attach_has_returns(a->profile))
+		return;
+	a->returns = a->opts.returns;
+	if (!a->returns)
+		a->returns =
+			returns_try(a->bpf.progs.backend, f->why_returns, sizeof(f->why_returns));
+}
+
 static int load(struct attach *a, struct sp_err *err)
 {
 	struct sp_err first = {0};
@@ -111,6 +124,8 @@ static int load(struct attach *a, struct sp_err *err)
 	}
 	if (rc && err)
 		*err = first;
+	if (!rc)
+		settle_returns(a);
 	return rc;
 }
 
@@ -440,6 +455,7 @@ static void on_exec(struct attach *a, const struct sp_rec_hit *rec)
 	w->due_ns = 0;
 	w->pages = 0;
 	w->trampoline = 0;
+	w->no_return = false;
 	notify(a, NOTICE_EXEC, rec->h.ns, w, 0);
 	rescan(a, w);
 }

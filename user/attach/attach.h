@@ -20,6 +20,10 @@ enum attach_backend { BACKEND_NONE, BACKEND_MULTI, BACKEND_PERF };
  * system call tracepoint (programs that bypass libc), fentry on the kernel's TCP functions. */
 enum attach_sockets { SOCKETS_NONE, SOCKETS_LIBC, SOCKETS_SYSCALL, SOCKETS_TCP };
 
+/* Where the kernel's return probes are used, see returns.h: in every process, not in those with a
+ * seccomp filter, in none. Where they are not, the `ret` instructions of the functions are. */
+enum attach_returns { RETURNS_UNKNOWN, RETURNS_FINE, RETURNS_UNFILTERED, RETURNS_NEVER };
+
 struct attach_opts {
 	enum attach_backend force; /* BACKEND_NONE: by feature probe; from SILENTPIN_UPROBE */
 	uint32_t ring_bytes;       /* a power of two of pages; 0: 16 MiB */
@@ -29,6 +33,7 @@ struct attach_opts {
 	bool no_probes;
 	bool no_uprobes, no_sockets;    /* leave one kind of source out */
 	enum attach_sockets sock_force; /* SOCKETS_NONE: by feature probe; from SILENTPIN_SOCKETS */
+	enum attach_returns returns;    /* RETURNS_UNKNOWN: by trial; from SILENTPIN_RETURNS */
 };
 
 /* What the kernel offers, found by trying (never by version). why_*: the reason of a "no". */
@@ -38,6 +43,8 @@ struct attach_features {
 	char why_multi[96], why_perf[96], why_bpf[160];
 	bool sock_libc, sock_syscall, sock_tcp, sock_state; /* sock_state: TCP's changes of state */
 	char why_sock_syscall[96], why_sock_tcp[96], why_sock_state[96];
+	enum attach_returns returns; /* not tried where no kind of uprobe works */
+	char why_returns[96];        /* RETURNS_UNFILTERED */
 };
 int attach_features(struct attach_features *f);
 const char *attach_sockets_name(enum attach_sockets s); /* "libc", "syscall", "tcp" */
@@ -138,14 +145,19 @@ struct attach_row {
 typedef void (*attach_row_fn)(void *ctx, const struct attach_row *row);
 void attach_rows(const struct attach *a, attach_row_fn fn, void *ctx);
 /* Resolve without loading BPF or attaching: what would be attached to pid. For doctor. */
-int attach_dry_rows(const struct profile *p, pid_t pid, attach_row_fn fn, void *ctx,
-		    struct sp_err *err);
+int attach_dry_rows(const struct profile *p, pid_t pid, enum attach_returns returns,
+		    attach_row_fn fn, void *ctx, struct sp_err *err);
+/* Does this profile have return probes (`on: return`, or to find functions by)? May pid's returns
+ * be probed? */
+bool attach_has_returns(const struct profile *p);
+bool attach_may_return(enum attach_returns r, pid_t pid);
 
 /* Processes whose command line fits the profile's match, oldest first; at most max. Number found.
  */
 int target_find(const struct profile *p, pid_t *pids, int max);
-/* Start argv stopped before its exec; target_go() lets it run. -errno + err when it cannot start
- * (an unknown program is known only after target_go, which then returns -ENOENT...). */
+/* Start argv stopped before its exec; target_go() lets it run, and without it the process ends with
+ * ours. -errno + err when it cannot start: a program that is not there is found at once, what the
+ * kernel cannot run (-ENOEXEC...) by target_go. */
 struct target_child {
 	pid_t pid;
 	int go_fd, status_fd;

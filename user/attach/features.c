@@ -14,6 +14,7 @@
 
 #include "attach/features.h"
 #include "attach/maps.h"
+#include "attach/returns.h"
 #include "attach/uprobe.h"
 #include "util/cleanup.h"
 
@@ -46,7 +47,7 @@ static int load(const struct bpf_insn *insns, size_t n, int attach_type)
 	return fd < 0 ? -errno : fd;
 }
 
-static int counter_map(void)
+int features_counter_map(void)
 {
 	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "sp_feature", 4, 8, 1, NULL);
 
@@ -69,6 +70,11 @@ static int load_counter(int map, int op, int attach_type)
 	return load(insns, ARRAY_SIZE(insns), attach_type);
 }
 
+int features_counter(int map, enum attach_backend backend)
+{
+	return load_counter(map, BPF_ADD, backend == BACKEND_MULTI ? SP_BPF_TRACE_UPROBE_MULTI : 0);
+}
+
 void features_pidns(uint64_t *dev, uint64_t *ino)
 {
 	struct stat st;
@@ -86,7 +92,7 @@ int features_basic(struct attach_features *f)
 	const struct bpf_insn cookie[] = {
 		insn(BPF_JMP | BPF_CALL, 0, 0, BPF_FUNC_get_attach_cookie), mov(BPF_REG_0, 0),
 		leave()};
-	__closefd int map = counter_map();
+	__closefd int map = features_counter_map();
 	__closefd int ring = -1, prog = -1, fetch = -1;
 	uint64_t dev, ino;
 
@@ -138,12 +144,11 @@ static void *call_probed(void *arg)
 	return NULL;
 }
 
-/* The file that holds probed_function, and where in it: a descriptor, or -errno. */
-static int find_self(uint64_t *offset)
+int features_own_file(uint64_t addr, uint64_t *offset)
 {
 	struct map_file f;
 	char why[160];
-	int fd = maps_at(getpid(), (uint64_t)(uintptr_t)probed_function, &f, offset);
+	int fd = maps_at(getpid(), addr, &f, offset);
 
 	if (fd)
 		return fd;
@@ -156,7 +161,7 @@ static int find_self(uint64_t *offset)
 static int try_uprobe(enum attach_backend backend)
 {
 	bool multi = backend == BACKEND_MULTI;
-	__closefd int map = counter_map();
+	__closefd int map = features_counter_map();
 	__closefd int prog = -1, fd = -1;
 	struct plan_site site = {0};
 	const struct uprobe_kind entry = {0};
@@ -168,10 +173,10 @@ static int try_uprobe(enum attach_backend backend)
 
 	if (map < 0)
 		return map;
-	prog = load_counter(map, BPF_ADD, multi ? SP_BPF_TRACE_UPROBE_MULTI : 0);
+	prog = features_counter(map, backend);
 	if (prog < 0)
 		return prog;
-	fd = find_self(&site.offset);
+	fd = features_own_file((uint64_t)(uintptr_t)probed_function, &site.offset);
 	if (fd < 0)
 		return fd;
 	err = multi ? uprobe_multi_link(prog, fd, getpid(), entry, &site, 1, &links)
@@ -232,5 +237,8 @@ int attach_features(struct attach_features *f)
 	features_multi(f);
 	features_perf(f);
 	features_sock(f);
+	if (f->multi || f->perf)
+		f->returns = returns_try(f->multi ? BACKEND_MULTI : BACKEND_PERF, f->why_returns,
+					 sizeof(f->why_returns));
 	return 0;
 }

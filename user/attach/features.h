@@ -14,6 +14,11 @@ void features_perf(struct attach_features *f);
 void features_sock(struct attach_features *f);
 void features_sock_syscall(struct attach_features *f);
 void features_sock_tcp(struct attach_features *f);
+/* A map of one counter, and a program that adds one to it: descriptors, or -errno. */
+int features_counter_map(void);
+int features_counter(int map, enum attach_backend backend);
+/* The file that holds code of this very program, and where in it: a descriptor, or -errno. */
+int features_own_file(uint64_t addr, uint64_t *offset);
 /* The pid namespace as the kernel names it; ino 0: the first one. */
 void features_pidns(uint64_t *dev, uint64_t *ino);
 

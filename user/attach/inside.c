@@ -118,7 +118,8 @@ static void look_at_word(struct watched *w, const struct sp_saved *s, struct ins
 	struct iovec from = {(void *)(uintptr_t)s->sp, sizeof(word)};
 	ssize_t n;
 
-	if (!X86)
+	/* noted for a return probe, and there is none: not known */
+	if (!X86 || (!s->ra && w->no_return))
 		return;
 	n = process_vm_readv(w->id.pid, &to, 1, &from, 1, 0);
 	if (n < 0 && errno != EFAULT)
@@ -183,7 +184,7 @@ static void look(const struct round *r, const struct sp_saved_key *key, const st
 	if (!w || !s->sp || s->ns >= r->older || s->ns < w->born_ns ||
 	    key->probe >= (uint32_t)r->a->pointers.given || is_over(r->a->over, key, s->ns))
 		return;
-	known.returns_by_trap = r->a->profile->probes[key->probe].on == ON_RETURN;
+	known.returns_by_trap = r->a->profile->probes[key->probe].on == ON_RETURN && !w->no_return;
 	look_at_word(w, s, &known);
 	if (look_at_thread(w->id.pid, (uint32_t)key->pid_tgid, &known))
 		return;

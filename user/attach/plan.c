@@ -92,6 +92,21 @@ static int add_return_sites(struct plan *plan, const struct func *f, struct plan
 	return err;
 }
 
+/* In a process whose returns may not be probed. */
+static int add_rets_instead(struct plan *plan, const struct func *f, struct plan_probe *out)
+{
+	char why[sizeof(out->reason)];
+	int err = add_ret_sites(plan, f, out);
+
+	if (!err || err == -ENOMEM)
+		return err;
+	snprintf(why, sizeof(why), "%.*s", (int)strcspn(out->reason, ":"), out->reason);
+	snprintf(out->reason, sizeof(out->reason),
+		 "return probes are not used in this process (see doctor), nor its rets: %.80s",
+		 why);
+	return err;
+}
+
 static int add_entry_site(struct plan *plan, const struct func *f, struct plan_probe *out)
 {
 	struct insn_site site;
@@ -129,7 +144,9 @@ static int add_function(struct plan *plan, const struct elf_file *ef,
 		snprintf(out->reason, sizeof(out->reason), "its code is not in the file");
 		return -ENOENT;
 	}
-	if (pp->on == ON_RETURN)
+	if (pp->on == ON_RETURN && plan->no_return)
+		err = add_rets_instead(plan, &f, out);
+	else if (pp->on == ON_RETURN)
 		err = add_return_sites(plan, &f, out);
 	else if (pp->on == ON_RET)
 		err = add_ret_sites(plan, &f, out);
@@ -288,7 +305,7 @@ int plan_add_function(struct plan *plan, const struct elf_file *ef, const struct
 	return err;
 }
 
-static struct plan *new_plan(const struct map_file *f, int fd)
+static struct plan *new_plan(const struct map_file *f, bool no_return, int fd)
 {
 	struct plan *plan = calloc(1, sizeof(*plan));
 
@@ -298,6 +315,7 @@ static struct plan *new_plan(const struct map_file *f, int fd)
 			close(fd);
 		return NULL;
 	}
+	plan->no_return = no_return;
 	plan->fd = fd;
 	plan->ino = f->ino;
 	plan->dev_major = f->dev_major;
@@ -320,10 +338,10 @@ static int add_lone(struct plan *plan, const struct elf_file *ef, const struct p
 	return err == -ENOMEM ? err : 0;
 }
 
-int plan_make_function(const struct profile *p, int probe, const struct map_file *f, int fd,
-		       const char *why, const char *name, uint64_t offset, struct plan **out)
+int plan_make_function(const struct profile *p, int probe, const struct map_file *f, bool no_return,
+		       int fd, const char *name, uint64_t offset, struct plan **out)
 {
-	struct plan *plan = new_plan(f, fd);
+	struct plan *plan = new_plan(f, no_return, fd);
 	struct elf_file *ef = NULL;
 	char elf_why[128];
 	int err = 0;
@@ -339,14 +357,12 @@ int plan_make_function(const struct profile *p, int probe, const struct map_file
 	}
 	plan->nprobe = 1;
 	plan->probe[0].index = probe;
-	if (fd >= 0 && elf_file_open(fd, &ef, elf_why, sizeof(elf_why))) {
-		why = elf_why;
+	if (elf_file_open(fd, &ef, elf_why, sizeof(elf_why)))
 		ef = NULL;
-	}
 	if (ef)
 		err = add_lone(plan, ef, &p->probes[probe], name, offset);
 	else
-		snprintf(plan->probe[0].reason, sizeof(plan->probe[0].reason), "%s", why);
+		snprintf(plan->probe[0].reason, sizeof(plan->probe[0].reason), "%s", elf_why);
 	elf_file_close(ef);
 	if (err) {
 		plan_free(plan);
@@ -356,10 +372,10 @@ int plan_make_function(const struct profile *p, int probe, const struct map_file
 	return 0;
 }
 
-int plan_make(const struct profile *p, const struct map_file *f, int fd, const char *why,
-	      struct plan **out)
+int plan_make(const struct profile *p, const struct map_file *f, bool no_return, int fd,
+	      const char *why, struct plan **out)
 {
-	struct plan *plan = new_plan(f, fd);
+	struct plan *plan = new_plan(f, no_return, fd);
 	struct elf_file *ef = NULL;
 	char elf_why[128];
 	int err;

@@ -37,9 +37,10 @@ struct plan_pointed {    /* a function without a symbol */
 struct plan {
 	unsigned dev_major, dev_minor;
 	uint64_t ino;
-	char *path; /* as the first process saw it */
-	int fd;     /* the file, kept open: later processes attach through it; -1: unreadable */
-	bool lone;  /* of one function, see plan_make_function */
+	char *path;     /* as the first process saw it */
+	int fd;         /* the file, kept open: later processes attach through it; -1: unreadable */
+	bool lone;      /* of one function, see plan_make_function */
+	bool no_return; /* for processes without return probes: at the `ret`s in their place */
 	struct plan_site *site;
 	int nsite;
 	struct plan_probe *probe;
@@ -54,9 +55,10 @@ struct plan {
 /* Does any library of the profile name this file? */
 bool plan_wants(const struct profile *p, const struct map_file *f);
 bool plan_is_for(const struct plan *plan, const struct map_file *f);
-/* fd is taken over, closed on error too; < 0: why tells the reason. -ENOMEM. */
-int plan_make(const struct profile *p, const struct map_file *f, int fd, const char *why,
-	      struct plan **out);
+/* no_return: no return probes (attach.h, enum attach_returns). fd is taken over, closed on error
+ * too; < 0: why tells the reason. -ENOMEM. */
+int plan_make(const struct profile *p, const struct map_file *f, bool no_return, int fd,
+	      const char *why, struct plan **out);
 void plan_free(struct plan *plan);
 void plan_say_off(const struct profile_probe *pp, char *reason, size_t len);
 
@@ -71,10 +73,10 @@ int plan_add_function(struct plan *plan, const struct elf_file *ef, const struct
 		      struct plan_probe *out, const char *name, uint64_t addr);
 /*
  * A plan of this one function only (found in a live process, when the file's other probes are in
- * place already), by its offset in the file. It is not found by plan_is_for. fd, why, errors as for
- * plan_make.
+ * place already), by its offset in the file. It is not found by plan_is_for. fd (which is open),
+ * no_return, errors as for plan_make.
  */
-int plan_make_function(const struct profile *p, int probe, const struct map_file *f, int fd,
-		       const char *why, const char *name, uint64_t offset, struct plan **out);
+int plan_make_function(const struct profile *p, int probe, const struct map_file *f, bool no_return,
+		       int fd, const char *name, uint64_t offset, struct plan **out);
 
 #endif

@@ -152,22 +152,24 @@ static bool has_function(const struct watched *w, int probe, const struct place 
 }
 
 /* A plan of this function alone: of another process, or a new one, which takes the descriptor. */
-static struct plan *plan_of(struct attach *a, int probe, struct place *at, const char *function)
+static struct plan *plan_of(struct attach *a, int probe, bool no_return, struct place *at,
+			    const char *function)
 {
 	struct plan *plan, **grown;
 	char how[48];
 	int err;
 
 	for (int i = 0; i < a->nplan; i++)
-		if (a->plan[i]->lone && is_same_file(a->plan[i], &at->file) &&
+		if (a->plan[i]->lone && a->plan[i]->no_return == no_return &&
+		    is_same_file(a->plan[i], &at->file) &&
 		    pointer_known(a->plan[i], probe, at->offset))
 			return a->plan[i];
 	grown = realloc(a->plan, sizeof(void *) * (size_t)(a->nplan + 1)); /* of pointers */
 	if (!grown)
 		return NULL;
 	a->plan = grown;
-	err = plan_make_function(a->profile, probe, &at->file, at->fd, "", at->name, at->offset,
-				 &plan);
+	err = plan_make_function(a->profile, probe, &at->file, no_return, at->fd, at->name,
+				 at->offset, &plan);
 	at->fd = -1;
 	if (err)
 		return NULL;
@@ -187,7 +189,7 @@ static void place_function(struct attach *a, struct watched *w, int probe, struc
 
 	if (function_at(at) || has_function(w, probe, at))
 		return;
-	plan = plan_of(a, probe, at, function);
+	plan = plan_of(a, probe, w->no_return, at, function);
 	n.n = plan ? watched_add_plan(a, w, plan) : 0;
 	if (n.n <= 0)
 		return;

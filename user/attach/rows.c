@@ -96,9 +96,10 @@ void attach_rows(const struct attach *a, attach_row_fn fn, void *ctx)
 	}
 }
 
-int attach_dry_rows(const struct profile *p, pid_t pid, attach_row_fn fn, void *ctx,
-		    struct sp_err *err)
+int attach_dry_rows(const struct profile *p, pid_t pid, enum attach_returns returns,
+		    attach_row_fn fn, void *ctx, struct sp_err *err)
 {
+	bool no_return = attach_has_returns(p) && !attach_may_return(returns, pid);
 	bool seen[SP_MAX_PROBES] = {0};
 	struct target_id id;
 	struct map_files files;
@@ -125,7 +126,7 @@ int attach_dry_rows(const struct profile *p, pid_t pid, attach_row_fn fn, void *
 		if (!plan_wants(p, &files.file[i]))
 			continue;
 		fd = maps_open(pid, &files.file[i], why, sizeof(why));
-		rc = plan_make(p, &files.file[i], fd, why, &plan);
+		rc = plan_make(p, &files.file[i], no_return, fd, why, &plan);
 		if (!rc)
 			rc = pointer_plan(p, pid, &files, plan);
 		for (int n = 0; !rc && n < plan->nprobe; n++) {

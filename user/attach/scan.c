@@ -15,18 +15,20 @@
 #define WAITS_MAX 4
 #define DUTY      20 /* at most a twentieth of the time in scans */
 
-static struct plan *find_plan(const struct attach *a, const struct map_file *f)
+static struct plan *find_plan(const struct attach *a, bool no_return, const struct map_file *f)
 {
 	for (int i = 0; i < a->nplan; i++)
-		if (a->plan[i]->fd >= 0 && plan_is_for(a->plan[i], f))
+		if (a->plan[i]->fd >= 0 && a->plan[i]->no_return == no_return &&
+		    plan_is_for(a->plan[i], f))
 			return a->plan[i];
 	return NULL;
 }
 
-static struct plan *get_plan(struct attach *a, pid_t pid, const struct map_files *files,
-			     const struct map_file *f)
+static struct plan *get_plan(struct attach *a, const struct watched *w,
+			     const struct map_files *files, const struct map_file *f)
 {
-	struct plan *plan = find_plan(a, f), **grown;
+	struct plan *plan = find_plan(a, w->no_return, f), **grown;
+	pid_t pid = w->id.pid;
 	char why[160] = "";
 	int fd;
 
@@ -36,7 +38,7 @@ static struct plan *get_plan(struct attach *a, pid_t pid, const struct map_files
 	grown = realloc(a->plan, sizeof(void *) * (size_t)(a->nplan + 1)); /* of pointers */
 	if (grown)
 		a->plan = grown;
-	if (plan_make(a->profile, f, fd, why, &plan))
+	if (plan_make(a->profile, f, w->no_return, fd, why, &plan))
 		return NULL;
 	if (!grown || pointer_plan(a->profile, pid, files, plan)) {
 		plan_free(plan);
@@ -129,6 +131,19 @@ static bool must_wait(const struct attach *a, struct watched *w, const struct ma
 	return true;
 }
 
+/* A filter is mostly there from the start. One that comes later must not meet a return probe: they
+ * are gone before this returns, and others come in their place. */
+static void settle_returns(const struct attach *a, struct watched *w)
+{
+	if (a->returns == RETURNS_UNKNOWN || w->no_return ||
+	    attach_may_return(a->returns, w->id.pid))
+		return;
+	w->no_return = true;
+	for (int i = 0; i < w->nlib; i++)
+		links_close_all(&w->lib[i].links);
+	watched_drop_libs(w);
+}
+
 int watched_scan(struct attach *a, struct watched *w)
 {
 	uint64_t began = mono_ns(), took, gap;
@@ -137,6 +152,8 @@ int watched_scan(struct attach *a, struct watched *w)
 
 	if (a->opts.no_probes)
 		return target_alive(&w->id) ? 0 : -ESRCH;
+	if (!a->opts.no_uprobes)
+		settle_returns(a, w);
 	w->pages = target_pages(w->id.pid);
 	rc = maps_read(w->id.pid, &files);
 	/* The pid is still that process, or this was another's map. */
@@ -148,7 +165,7 @@ int watched_scan(struct attach *a, struct watched *w)
 		if (!plan_wants(a->profile, &files.file[i]) || has_plan(w, &files.file[i]) ||
 		    must_wait(a, w, &files, &files.file[i]))
 			continue;
-		plan = get_plan(a, w->id.pid, &files, &files.file[i]);
+		plan = get_plan(a, w, &files, &files.file[i]);
 		rc = plan ? watched_add_plan(a, w, plan) : -ENOMEM;
 		if (rc < 0)
 			break;
@@ -172,6 +189,7 @@ int watched_inherit(struct attach *a, struct watched *w, const struct watched *p
 {
 	int added = 0;
 
+	w->no_return = parent->no_return;
 	for (int i = 0; i < parent->nlib; i++) {
 		int n = add_lib(a, w, parent->lib[i].plan);
 

@@ -220,6 +220,39 @@ int target_find(const struct profile *p, pid_t *pids, int max)
 	return n;
 }
 
+static bool thread_filtered(pid_t pid, const char *tid)
+{
+	char name[64], text[4096];
+	const char *p;
+	unsigned mode;
+	int err;
+
+	snprintf(name, sizeof(name), "task/%.16s/status", tid);
+	err = read_proc(pid, name, text, sizeof(text), NULL);
+	if (err)
+		return err != -ESRCH; /* that one has ended */
+	p = strstr(text, "\nSeccomp:");
+	/* a kernel that has no filters does not say */
+	return p && (sscanf(p, "\nSeccomp: %u", &mode) != 1 || mode);
+}
+
+bool target_filtered(pid_t pid)
+{
+	const struct dirent *d;
+	bool filtered = false;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	if (!dir)
+		return true;
+	while (!filtered && (d = readdir(dir)))
+		filtered = d->d_name[0] != '.' && thread_filtered(pid, d->d_name);
+	closedir(dir);
+	return filtered;
+}
+
 static int children_of_thread(pid_t pid, const char *tid, uint32_t *out, int max)
 {
 	char path[64];

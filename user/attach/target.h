@@ -22,6 +22,8 @@ bool target_alive(const struct target_id *id);
 int target_start(pid_t pid, uint64_t *start);
 /* Stopped, by a signal or a tracer. spent: the CPU time that it has used, in clock ticks. */
 bool target_stopped(pid_t pid, uint64_t *spent);
+/* Has any of its threads a seccomp filter? In doubt, yes. */
+bool target_filtered(pid_t pid);
 /* Pages mapped (/proc/PID/statm): it changes whenever a library comes or goes. 0: unknown. */
 uint64_t target_pages(pid_t pid);
 

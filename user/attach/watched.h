@@ -29,6 +29,7 @@ struct watched {
 	uint64_t forced_ns;  /* a scan at the latest */
 	bool named;          /* given to attach_add, not forked */
 	bool borrowed;       /* in its parent's memory (vfork) until its exec */
+	bool no_return;      /* its returns may not be probed, see returns.h */
 	uint64_t trampoline; /* the page to which return probes lead (inside.c); 0: not known */
 	struct sock_watch sock;
 	uint32_t lonely; /* bit i: entry i of the profile's sockets has no front here, and it was
@@ -55,6 +56,7 @@ struct attach {
 	struct pointers pointers;
 	struct attach_opts opts;
 	struct attach_features features;
+	enum attach_returns returns; /* RETURNS_UNKNOWN: the profile has none */
 	attach_notice_fn fn;
 	void *ctx;
 	struct bpfload bpf;

@@ -174,7 +174,12 @@ int cli_forced(struct attach_opts *ao, struct sp_err *err)
 		[BACKEND_MULTI] = "multi",
 		[BACKEND_PERF] = "perf",
 	};
+	static const char *const returns[] = {
+		[RETURNS_UNFILTERED] = "unfiltered",
+		[RETURNS_NEVER] = "ret",
+	};
 	const char *up = getenv("SILENTPIN_UPROBE"), *so = getenv("SILENTPIN_SOCKETS");
+	const char *re = getenv("SILENTPIN_RETURNS");
 
 	for (int i = BACKEND_MULTI; up && i <= BACKEND_PERF; i++)
 		if (!strcmp(up, uprobe[i]))
@@ -189,5 +194,12 @@ int cli_forced(struct attach_opts *ao, struct sp_err *err)
 		return sp_err_set(
 			err, SP_EXIT_USAGE, -EINVAL,
 			"SILENTPIN_SOCKETS=%s: say libc, syscall or tcp, or leave it unset", so);
+	for (int i = RETURNS_UNFILTERED; re && i <= RETURNS_NEVER; i++)
+		if (!strcmp(re, returns[i]))
+			ao->returns = (enum attach_returns)i;
+	if (re && re[0] && !ao->returns)
+		return sp_err_set(err, SP_EXIT_USAGE, -EINVAL,
+				  "SILENTPIN_RETURNS=%s: say unfiltered or ret, or leave it unset",
+				  re);
 	return 0;
 }

@@ -31,8 +31,8 @@ bool cli_tells_server(const struct profile *p, int probe);
 /* Is there anything of p about the process: its title, a library of its own probes, its root? */
 bool cli_looks_like(pid_t pid, const struct profile *p);
 
-/* What the environment asks for (SILENTPIN_UPROBE, SILENTPIN_SOCKETS), for tests and for kernels
- * that behave oddly. 0, or -EINVAL: an unknown word (exit code 2). */
+/* What the environment asks for (SILENTPIN_UPROBE, SILENTPIN_SOCKETS, SILENTPIN_RETURNS), for tests
+ * and for kernels that behave oddly. 0, or -EINVAL: an unknown word (exit code 2). */
 int cli_forced(struct attach_opts *ao, struct sp_err *err);
 
 #endif

@@ -68,6 +68,25 @@ static void say_sockets(const struct attach_features *f, enum attach_sockets for
 		   f->sock_state ? "" : ": ", f->why_sock_state);
 }
 
+/* The calls that a return probe sees, and where its ret instructions must do. */
+static void say_returns(const struct attach_features *f, enum attach_returns force)
+{
+	if (force == RETURNS_NEVER)
+		doctor_say(NOTICE, "return probes: none, as SILENTPIN_RETURNS=ret asks: the "
+				   "functions' ret instructions are probed instead");
+	else if (force == RETURNS_UNFILTERED)
+		doctor_say(NOTICE,
+			   "return probes: not in processes with a seccomp filter, as "
+			   "SILENTPIN_RETURNS=unfiltered asks: there ret instructions are probed");
+	else if (f->returns == RETURNS_UNFILTERED)
+		doctor_say(NOTICE,
+			   "return probes: not in processes with a seccomp filter: %s: there ret "
+			   "instructions are probed",
+			   f->why_returns);
+	else if (f->returns == RETURNS_FINE)
+		doctor_say(FINE, "return probes, also in processes with a seccomp filter");
+}
+
 int doctor_kernel(struct doctor *d)
 {
 	struct attach_features *f = &d->features;
@@ -99,6 +118,7 @@ int doctor_kernel(struct doctor *d)
 	else
 		doctor_say(BAD, "neither kind of uprobe works: give the rights named above, or use "
 				"Linux 6.6 or newer");
+	say_returns(f, d->forced.returns);
 	say_sockets(f, d->forced.sock_force);
 	doctor_say(f->seq ? FINE : NOTICE, "sequence numbers%s",
 		   f->seq ? ": a lost record marks the rooms that were open at that moment"

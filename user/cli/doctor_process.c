@@ -241,9 +241,23 @@ static void without_transport(struct doctor *d, const struct profile_file *pf, p
 	}
 }
 
+/* Where return probes may be used. When not in this process, that is said. */
+static enum attach_returns say_no_returns(const struct doctor *d, const struct profile *p,
+					  pid_t pid)
+{
+	enum attach_returns use = d->forced.returns ? d->forced.returns : d->features.returns;
+
+	if (attach_has_returns(p) && !attach_may_return(use, pid))
+		doctor_say(NOTICE, "returns are probed at ret instructions: %s",
+			   use == RETURNS_NEVER
+				   ? "SILENTPIN_RETURNS=ret asks for it"
+				   : "a return probe might crash it, as it has a seccomp filter");
+	return use;
+}
+
 int doctor_process(struct doctor *d, const struct profile_file *pf, pid_t pid, struct sp_err *err)
 {
-	char cmdline[4096] = "";
+	char cmdline[4096] = "", safe[TEXT_SAFE_MAX(101)];
 	const struct profile *p;
 	struct cli_choice c;
 	struct rows r = {.d = d};
@@ -257,10 +271,12 @@ int doctor_process(struct doctor *d, const struct profile_file *pf, pid_t pid, s
 	if (rc)
 		return rc;
 	p = c.profile;
-	printf("process %d: %.100s\n", pid, cmdline);
+	cmdline[100] = '\0';
+	text_safe(safe, sizeof(safe), cmdline);
+	printf("process %d: %s\n", pid, safe);
 	say_profile(pf, pid, &c);
 	r.profile = p;
-	rc = attach_dry_rows(p, pid, print_row, &r, err);
+	rc = attach_dry_rows(p, pid, say_no_returns(d, p, pid), print_row, &r, err);
 	d->wants_probes |= p->nprobes > 0;
 	if (!rc && !p->nuprobes)
 		without_probes(d, p);

@@ -6,7 +6,11 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +212,24 @@ static void *run_job(void *arg)
 	return NULL;
 }
 
+/* No system call of a probe from here on: so do container runtimes and systemd, with a list of
+ * those that they know. */
+static void take_filter(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 335, 2, 0), /* uretprobe, of x86-64 */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 336, 1, 0), /* uprobe */
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+	};
+	const struct sock_fprog filter = {sizeof(code) / sizeof(code[0]), code};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		exit(1);
+}
+
 static void do_line(char *line, FILE *out)
 {
 	char *word = strsep(&line, " ");
@@ -254,6 +276,8 @@ static void do_line(char *line, FILE *out)
 		pthread_join(job.thread, NULL);
 	} else if (!strcmp(word, "open")) {
 		open_lib(line);
+	} else if (!strcmp(word, "filter")) {
+		take_filter();
 	} else if (!strcmp(word, "zmq")) {
 		zmq_start();
 	} else if (!strcmp(word, "send")) {
