@@ -55,7 +55,7 @@ def events(db):
 
 
 class OverMooncake(Together):
-    SIDE_BY_SIDE = 6
+    SIDE_BY_SIDE = 7
 
     def run_scenario(self, name, *args, **how):
         told = {}

@@ -190,11 +190,12 @@ class TransferEngine
 
 /*
  * Test hooks. mooncake_test_throw: every later call of that method (of MultiTransport; openSegment
- * of TransferEngine) throws std::runtime_error; NULL or "" ends it; the environment variable MOONCAKE_TEST_THROW arms it at
- * load. mooncake_test_room: of which room the calling thread's submissions are, for the tests
- * alone. The others are about its next submission: mooncake_test_fail, its first request fails;
- * mooncake_test_copy, it calls cuMemcpyAsync of so many bytes, where the process has such a function;
- * mooncake_test_block, it does not return until mooncake_test_unblock.
+ * of TransferEngine) throws std::runtime_error; NULL or "" ends it; the environment variable
+ * MOONCAKE_TEST_THROW arms it at load. mooncake_test_room: of which room the calling thread's
+ * submissions are, for the tests alone. The others are about its next submission:
+ * mooncake_test_fail, its first request fails; mooncake_test_copy, it calls cuMemcpyAsync of so
+ * many bytes, where the process has such a function; mooncake_test_block, it does not return until
+ * mooncake_test_unblock.
  */
 extern "C" {
 int mooncake_test_throw(const char *method);
