@@ -226,7 +226,8 @@ class Script(unittest.TestCase):
 
     def test_gpu_check(self):
         p = subprocess.run([sys.executable, os.path.join(cuda_rig.HERE, "gpu_check.py"), "--stand-in", "--build", sp.BUILD,
-                            "--rounds", "1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+                            "--rounds", "1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                           timeout=60 * sp.PATIENCE)
         self.assertEqual(p.returncode, 0, p.stdout)
         self.assertIn("ok  all three: 600 made, 600 seen", p.stdout)
         self.assertRegex(p.stdout, r"rate: \d+ turns/s without probes, [\d.]+ times as many with them")

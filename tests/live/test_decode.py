@@ -11,8 +11,8 @@ import sp
 sys.path.insert(0, os.path.join(sp.ROOT, "tests", "node"))
 from node import Node  # noqa: E402
 
-DEADLINES = ("--stuck-after", "inflight=2s", "--stuck-after", "ready=2500ms", "--stuck-after", "releasing=2s",
-             "--stuck-after", "bootstrap=2500ms")
+DEADLINES = tuple(word for stage in ("inflight", "ready", "releasing", "bootstrap")
+                  for word in ("--stuck-after", f"{stage}=5s"))
 
 S = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 MAP = f"St13unordered_mapI{S}St6vectorIS6_SaIS6_EESt4hashIS6_ESt8equal_toIS6_ESaISt4pairIKS6_S9_EEE"
@@ -118,7 +118,7 @@ class BothEnds(unittest.TestCase):
     def test_timeout_of_its_own(self):
         """What the decode gives up by itself is over, and said so."""
         with Node() as node:
-            decode = node.decode(more=["--scheduler", "--waiting-timeout", "4"])
+            decode = node.decode(more=["--scheduler", "--waiting-timeout", "10"])
             with sp.Watch("-p", decode.pid, *DEADLINES) as watch:
                 room = node.room()
                 decode.announce(room, 96)

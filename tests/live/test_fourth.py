@@ -13,7 +13,7 @@ import ferry_rig  # noqa: E402
 
 PROFILE = os.path.join(sp.ROOT, "tests", "fourth", "ferry.yaml")
 DEADLINES = [word for stage in ("bootstrap", "ready", "inflight", "releasing")
-             for word in ("--stuck-after", f"{stage}=2s")]
+             for word in ("--stuck-after", f"{stage}=5s")]
 WORKERS = 4
 LIFT_LANE, PULL_LANE = 1, 2
 # room: stage, cause, confidence, pin
@@ -113,7 +113,7 @@ class Fourth(unittest.TestCase):
             node.well(f"during{len(node.healthy)}-", 1)
             return ({a["room"] for a in watch.stuck()} >= STUCK.keys() - {"error"}
                     and "error" in {r["room"] for r in sp.rooms(watch.db, "--stuck")})
-        sp.wait_for(told, 15, lambda: f"all to be told: {watch.alerts}", every=0.1)
+        sp.wait_for(told, 30, lambda: f"all to be told: {watch.alerts}", every=0.1)
         cls.stuck = {room: watch.stuck(room) for room in STUCK if room != "error"}
         cls.stuck["error"] = [cls.explained("error")]
         node.mend()

@@ -18,7 +18,7 @@ def documented():
     """The profile of docs/profiles.md, with a shorter deadline and a glob for the root's type."""
     with open(os.path.join(sp.ROOT, "docs", "profiles.md"), encoding="utf-8") as f:
         (text,) = [x for x in re.findall(r"^```yaml\n(.*?)^```", f.read(), re.M | re.S) if "name: bakery" in x]
-    for old, new in (("inflight: 5s", "inflight: 1500ms"), ("type: Bakery", "type: Bak*")):
+    for old, new in (("inflight: 5s", "inflight: 3s"), ("type: Bakery", "type: Bak*")):
         assert text.count(old) == 1, old
         text = text.replace(old, new)
     return text
@@ -137,7 +137,7 @@ class ProfilePython(unittest.TestCase):
     def test_only_the_stuck_order_is_certain(self):
         watches = {name: self.watch(name) for name in self.files}
         # The last one waits in the oven's queue for more than two deadlines, behind others that get on.
-        self.bake(11, seconds=0.4)
+        self.bake(11, seconds=0.8)
         self.assertEqual(watches["right"].stuck(), [])
         for name, watch in watches.items():
             self.assertEqual(self.certain(watch), [], name)

@@ -212,7 +212,7 @@ class Rights(Base):
     def test_watch_goes_on(self):
         """Where only the memory may not be read, a watch says so once and does the rest."""
         refuse = {"LD_PRELOAD": os.path.join(LIVE, "libpyrefuse.so")}
-        with Node() as node, sp.Watch("-p", node.pid, "--stuck-after", "inflight=1500ms", env=refuse) as watch:
+        with Node() as node, sp.Watch("-p", node.pid, "--stuck-after", "inflight=3s", env=refuse) as watch:
             decode, room = node.decode(), node.room()
             node.hook(lose_aux=[room])
             decode.announce(room, 96)

@@ -37,7 +37,7 @@ class Posts:
 
     def watch(self):
         return sp.Watch("-p", self.app.pid, "--probes", self.probes, "--record", "all", "-v", "--stuck-after",
-                        "bootstrap=2s", "--stuck-after", "inflight=3s", "--stuck-after", "ready=3s",
+                        "bootstrap=2s", "--stuck-after", "inflight=3s", "--stuck-after", "ready=6s",
                         "--min-confidence", "possible")
 
     def run(self):

@@ -11,7 +11,7 @@ import sp
 sys.path.insert(0, os.path.join(sp.ROOT, "tests", "vllm"))
 from pair import Pair  # noqa: E402
 
-DEADLINES = ("--stuck-after", "inflight=2s", "--stuck-after", "releasing=2s")
+DEADLINES = ("--stuck-after", "inflight=5s", "--stuck-after", "releasing=5s")
 # as a proxy of disaggregated serving makes them
 PROXY = "chatcmpl-___prefill_addr_10.0.0.1:20001___decode_addr_10.0.0.2:20002_4f0d2a31e8ab4c55a1b2c3d4e5f60718"
 UNREAD = PROXY + "-0"
