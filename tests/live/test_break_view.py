@@ -13,14 +13,17 @@ import time
 import unittest
 
 import sp
-from scenario_case import DEADLINES, INFLIGHT_S, ScenarioCase, model_time
+from scenario_case import QUICK, QUICK_INFLIGHT_S, ScenarioCase, deadlines, model_time
 from node import Node
 
 # it looks at a spinning server twenty times a second
 ALONE = True
 
+EDGE_AT_S = 2.0    # the deadline
 EDGE_S = 0.6       # so far before and after its deadline a room ends
-SPREAD_S = 8.0     # over so long the rooms come
+SPREAD_S = 8.0     # over so long the rooms come, and
+ROOMS = 150        # at least so many
+STOPPED_AT_S = 8.0  # the deadline of the rooms before the stop
 STOPPED_S = 13.0   # longer than the model waits for an answer of the view
 
 
@@ -94,16 +97,17 @@ class Edge(ScenarioCase):
         seed = random.Random(5)
         with Node(seed=5, num_pages=4096, item_len=1024) as node:
             decode, clock, kinds = node.decode(), Clock(), {}
-            with sp.Watch("-p", node.pid, "--stuck-after", "inflight=2s", "--stuck-after", "bootstrap=2s") as watch:
+            with sp.Watch("-p", node.pid, "--stuck-after", f"inflight={int(EDGE_AT_S)}s", "--stuck-after",
+                          f"bootstrap={int(EDGE_AT_S)}s") as watch:
                 end = time.monotonic() + SPREAD_S
-                while time.monotonic() < end:
+                while time.monotonic() < end or len(kinds) < ROOMS:
                     kind = seed.choice(self.KINDS)
-                    off = INFLIGHT_S + seed.uniform(-EDGE_S, EDGE_S)
+                    off = EDGE_AT_S + seed.uniform(-EDGE_S, EDGE_S)
                     kinds[self.send(node, decode, clock, kind, f"{kind}-{len(kinds)}", off)] = kind
                     clock.run(time.monotonic() + seed.expovariate(25))
                 clock.run()
                 state = node.wait_quiet()
-                until = state["now_ns"] + int(0.6e9)
+                until = state["now_ns"] + int(3e9)  # verdicts wait two seconds for a good look
                 sp.wait_for(lambda: model_time(watch.db) > until, 20, "what came due to be told")
                 watch.stop()
             self.judge({life["room"]: life for life in node.state()["lives"]}, watch.stuck(), kinds)
@@ -127,7 +131,7 @@ class Stopped(ScenarioCase):
         meanwhile, the last of them by their client. It looks before it judges: only what is held is told."""
         with Node(num_pages=4096, item_len=1024) as node:
             decode, held, over = node.decode(), node.room(), [node.room() for _ in range(12)]
-            with sp.Watch("-p", node.pid, "--min-confidence", "possible", *DEADLINES) as watch:
+            with sp.Watch("-p", node.pid, "--min-confidence", "possible", *deadlines(STOPPED_AT_S, STOPPED_AT_S)) as watch:
                 wait_view(watch)
                 node.hook(lose_aux=[held, *over])
                 for room in (held, *over):
@@ -138,6 +142,7 @@ class Stopped(ScenarioCase):
                 os.kill(watch.p.pid, signal.SIGSTOP)
                 for room in over:
                     node.abort_request(f"r-{room}")
+                self.assertEqual(watch.stuck(), [])  # the deadlines are in the stop
                 for _ in range(40):
                     room = node.room()
                     decode.tell("announce", room=room, tokens=96)
@@ -157,7 +162,7 @@ class Halted(ScenarioCase):
         """Nothing of a stopped process is judged, neither before nor right after it goes on; what is held then, is."""
         with Node(num_pages=4096, item_len=1024) as node:
             decode, slow, held = node.decode(), node.decode(rate=60_000), node.room()
-            with sp.Watch("-p", node.pid, "--min-confidence", "possible", *DEADLINES) as watch:
+            with sp.Watch("-p", node.pid, "--min-confidence", "possible", *QUICK) as watch:
                 posts = []
                 for to, tokens in [(slow, 96)] * 6 + [(decode, 320)] * 6:
                     room = node.room()
@@ -170,14 +175,14 @@ class Halted(ScenarioCase):
                 try:
                     watch.wait_alert(lambda a: a["type"] == "target" and a["what"] == "stopped", 10, "the stop")
                     since = time.monotonic_ns()
-                    until = since + int((INFLIGHT_S + 2) * 1e9)
+                    until = since + int((QUICK_INFLIGHT_S + 2) * 1e9)
                     sp.wait_for(lambda: model_time(watch.db) > until, 20, "the deadlines to pass")
                     self.assertEqual(watch.stuck(), [])
                 finally:
                     os.kill(node.pid, signal.SIGCONT)
                 went_on = time.monotonic_ns()
                 alert = watch.wait_stuck(held)
-                self.assertGreater(ns_of(alert), went_on + int((INFLIGHT_S - 0.5) * 1e9))
+                self.assertGreater(ns_of(alert), went_on + int((QUICK_INFLIGHT_S - 0.5) * 1e9))
                 for post in posts:
                     self.assertEqual(post.wait(), 200)
                 watch.stop()
@@ -191,7 +196,7 @@ class Retry(ScenarioCase):
         with Node() as node:
             decode, first, blocker = node.decode(), node.room(), node.room()
             with sp.Watch("-p", node.pid, "--min-confidence", "possible", "--python-every", "50ms",
-                          *DEADLINES) as watch:
+                          *QUICK) as watch:
                 decode.announce(blocker, 320)
                 node.post(blocker, 320, forward_ms=400)  # five passes
                 node.wait_life(blocker, 1, forward_ns=True)
@@ -219,7 +224,7 @@ class Spinning(ScenarioCase):
             rooms = [node.room() for _ in range(6)]
             node.post(rooms, 16)
             node.wait(lambda s: len(s["delayed"]) == 6, "all in bootstrap")
-            with sp.Watch("-p", node.pid, "--only", "python", "--python-every", "50ms", "--record", "all", *DEADLINES) as watch:
+            with sp.Watch("-p", node.pid, "--only", "python", "--python-every", "50ms", "--record", "all", *QUICK) as watch:
                 for room in rooms:
                     self.assertEqual(watch.wait_stuck(room)["cause"], "decode-absent")
                 watch.stop()
@@ -234,8 +239,9 @@ class Forked(ScenarioCase):
         """A scheduler that its parent forks out of an event loop: the parent's objects are still there, in an outer
         frame of the same thread."""
         with Node() as node:
-            with sp.Watch("-p", node.pid, *DEADLINES) as watch:
+            with sp.Watch("-p", node.pid, *QUICK) as watch:
                 rank = node.add_rank(fork=True)
+                watch.wait_err(f"pid {rank['pid']}: CPython")
                 decode, room = node.decode(rank=rank["rank"]), node.room()
                 node.hook(rank=rank["rank"], lose_aux=[room])
                 decode.announce(room, 48)

@@ -27,8 +27,6 @@ MUST = {
 class Scenario(Together):
     """One test a scenario, added below."""
 
-    SIDE_BY_SIDE = 4
-
     def run_scenario(self, name, *args, **how):
         return super().run_scenario(name, "--no-python", *args, **how)
 

@@ -5,7 +5,7 @@ call, for the causes that the node does not hold still for."""
 import unittest
 
 import sp
-from scenario_case import DEADLINES, ScenarioCase, Together, scenarios, wait_deadlines
+from scenario_case import DEADLINES, ScenarioCase, Together, deadlines, scenarios, wait_deadlines
 from node import Node
 from side_by_side import SideBySide
 from sock_case import PROFILE_ALL, Peer, SockCase, SockWatch, Truth
@@ -32,8 +32,6 @@ SKIP = ("healthy", "decode-continued")  # tests of their own
 
 class Scenario(Together):
     """One test a scenario, added below."""
-
-    SIDE_BY_SIDE = 6
 
     def run_scenario(self, name, *args, **how):
         return super().run_scenario(name, "--only", "sockets", *args, **how)
@@ -68,7 +66,7 @@ class Healthy(SideBySide, ScenarioCase):
         with Node() as node:
             with sp.Watch("-p", node.pid, "--only", "sockets", "--min-confidence", "possible", "--record", "all",
                           *DEADLINES) as watch:
-                node.run("healthy", seconds=2.0)
+                node.run("healthy", seconds=2.0, count=24)
                 wait_deadlines(watch, node.state()["now_ns"])
                 watch.stop()
                 self.assertEqual(watch.of_type("stuck") + watch.of_type("loss"), [])
@@ -101,15 +99,15 @@ class Healthy(SideBySide, ScenarioCase):
 class Scripted(SockCase):
     """A server of one process whose every call is decided here: what it holds is true by construction."""
 
-    STAGES = ("--stuck-after", "bootstrap=2s", "--stuck-after", "ready=2s", "--stuck-after", "inflight=2s",
-              "--stuck-after", "releasing=2s")
+    # In one of them everything else must be over before the first deadline.
+    DEADLINE_S = {"test_answered_is_over": 8}
 
     def setUp(self):
-        self.truth = Truth(60)
+        self.truth, seconds = Truth(60), self.DEADLINE_S.get(self._testMethodName, 2)
         self.target = Peer.calls()
         self.addCleanup(self.target.end)
         self.port = int(self.target.ok("listen"))
-        self.watch = SockWatch(self.target.pid, PROFILE_ALL, *self.STAGES)
+        self.watch = SockWatch(self.target.pid, PROFILE_ALL, *deadlines(seconds, seconds))
         self.addCleanup(self.watch.__exit__)
         self.watch.__enter__()
 

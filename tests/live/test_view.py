@@ -10,7 +10,7 @@ import time
 import unittest
 
 import sp
-from scenario_case import DEADLINES, ScenarioCase, scenarios, wait_deadlines
+from scenario_case import QUICK, QUICK_LONGEST_S, ScenarioCase, scenarios, wait_deadlines
 from node import Node
 from proc import node_build
 
@@ -40,9 +40,11 @@ class Late(ScenarioCase):
 
     def watch_all(self, nodes, *args):
         pids = ",".join(str(node.pid) for node in nodes.values())
-        with sp.Watch("-p", pids, "--min-confidence", "possible", "--record", "all", *DEADLINES, *args) as watch:
+        with sp.Watch("-p", pids, "--min-confidence", "possible", "--record", "all", *QUICK, *args) as watch:
             states = {name: node.state() for name, node in nodes.items()}
-            wait_deadlines(watch, max(s["now_ns"] for s in states.values()))
+            held = [e["room"] for name, s in states.items() for e in s["pinned"] + s["delayed"]
+                    if self.confidence(name) == "certain"]
+            wait_deadlines(watch, max(s["now_ns"] for s in states.values()), held, QUICK_LONGEST_S)
             self.assertEqual(watch.stop(), 3)
             self.check_shape(watch.alerts)
             self.check_replay(watch)
@@ -55,10 +57,14 @@ class Late(ScenarioCase):
         told = self.by_room(alerts, node.pid)
         self.assertEqual(set(told), set(held), f"{name}: held {held}, told {told}")
         for room, entry in held.items():
-            # lives are counted from the watch's beginning: a pin's earlier lives are not known. That a thread
-            # nobody has ever seen is missing may also mean that this server has another name for it.
+            # lives are counted from the watch's beginning: a pin's earlier lives are not known
             self.check_told(name, dict(entry, life=1), told[room], room in {e["room"] for e in state["delayed"]},
-                            "likely" if name == "bootstrap-thread-killed" else "certain")
+                            self.confidence(name))
+
+    @staticmethod
+    def confidence(name):
+        """That a thread nobody has ever seen is missing may also mean that this server has another name for it."""
+        return "likely" if name == "bootstrap-thread-killed" else "certain"
 
 
 class Spinning(ScenarioCase):
@@ -75,7 +81,7 @@ class Spinning(ScenarioCase):
                 decode.announce(half, 96, required=2)
                 node.post(half)
                 node.wait(lambda s: s["delayed"], "the other in bootstrap")
-                with sp.Watch("-p", node.pid, *DEADLINES) as watch:
+                with sp.Watch("-p", node.pid, *QUICK) as watch:
                     told = {room: watch.wait_stuck(room, 15) for room in (pinned, half)}
                 self.assertEqual([(told[r]["cause"], told[r]["confidence"]) for r in (pinned, half)],
                                  [("aux-missing", "certain"), ("quorum-incomplete", "certain")])
@@ -87,7 +93,7 @@ class Several(ScenarioCase):
         with Node() as node:
             room, other = node.room(), node.add_rank()["pid"]
             decodes = [node.decode(rank=rank) for rank in (0, 1)]
-            with sp.Watch("-p", f"{node.pid},{other}", "--min-confidence", "possible", *DEADLINES) as watch:
+            with sp.Watch("-p", f"{node.pid},{other}", "--min-confidence", "possible", *QUICK) as watch:
                 node.hook(lose_aux=[room])
                 for rank, decode in enumerate(decodes):
                     decode.announce(room, 96)
@@ -136,7 +142,7 @@ class Container(ScenarioCase):
             inner = sp.json.loads(p.stdout.readline())["pid"]
             pid = host_pid(inner, p.pid)
             self.assertNotEqual(pid, inner)
-            with sp.Watch("-p", pid, *DEADLINES) as watch:
+            with sp.Watch("-p", pid, *QUICK) as watch:
                 p.stdin.write("go\n")
                 p.stdin.flush()
                 for line in p.stdout:
@@ -215,7 +221,7 @@ class Explain(ScenarioCase):
         with Node() as node:
             decode = node.decode(rate=100_000)
             room = node.room()
-            with sp.Watch("-p", node.pid, *DEADLINES) as watch:
+            with sp.Watch("-p", node.pid, *QUICK) as watch:
                 decode.announce(room, 192)
                 node.post(room, 192)
                 node.wait(lambda s: any(w["room"] == str(room) and w["ops"] for w in s["workers"]), "a write under way")

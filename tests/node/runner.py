@@ -7,9 +7,9 @@ from node import DEADLINE_S, NodeError
 
 SCENARIOS = {}
 
-# Bytes a second at which a chunk (64 tokens) is under way for 1.6 s: time for what a scenario does meanwhile, on a
-# busy machine too, and no write of it lasts so long that it could be taken for one that stands still (2 s).
-SLOW_LINK = 80_000
+# Bytes a second at which a chunk (64 tokens) is under way for 3.3 s: time for what a scenario does meanwhile, on a
+# busy machine too, and no write of it lasts so long that it could be taken for one that stands still (4 s).
+SLOW_LINK = 40_000
 
 
 @dataclasses.dataclass
