@@ -68,6 +68,9 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 	__u32 pid = pid_tgid >> 32;
 	bool last;
 
+	/* Of whatever process: an HTTP front is no target. */
+	if (sp_have_calls)
+		bpf_map_delete_elem(&sp_sock_saved, &pid_tgid);
 	if (!bpf_map_lookup_elem(&sp_targets, &pid))
 		return 0;
 	for (__u32 i = 0; i < SP_MAX_PROBES; i++) {

@@ -21,12 +21,12 @@
 #include "polls.bpf.h"
 #include "emit.bpf.h"
 #include "each.bpf.h"
-#include "process.bpf.h"
 
 #define SP_STEP_FN __noinline
 #include "sp_zmtp_step.h"
 #include "sp_http_step.h"
 #include "sock_maps.bpf.h"
+#include "process.bpf.h"
 #include "sock_find.bpf.h"
 #include "sock_emit.bpf.h"
 #include "sock_zmtp.bpf.h"

@@ -8,7 +8,8 @@
 /* Set by user space before the object is loaded. */
 /* What the kernel calls a list of user segments, and one; 0xff: no such thing. */
 const volatile __u8 sp_iter_iovec, sp_iter_ubuf;
-const volatile __u32 sp_hz; /* jiffies of a second */
+const volatile __u32 sp_hz;        /* jiffies of a second */
+const volatile bool sp_have_calls; /* calls are kept from ENTRY to RET: sp_sock_saved is there */
 /* Where records' connection numbers come from. */
 __u64 sp_conn_ids __attribute__((aligned(64)));
 
@@ -85,7 +86,7 @@ struct {
 	__type(value, struct sp_block);
 } sp_blocks SEC(".maps");
 
-/* A call's arguments between ENTRY and RET. */
+/* A call's arguments between ENTRY and RET. A thread that ends in a call has no RET. */
 struct sp_sock_saved {
 	__u64 arg[4];
 	__u64 call;

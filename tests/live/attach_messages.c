@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Poll functions and multipart messages on the running kernel: what the kernel side tells, what it
- * keeps to itself. Run as root; SILENTPIN_UPROBE as in attach_smoke.
+ * Poll functions, multipart messages and socket calls on the running kernel: what the kernel side
+ * tells, what it keeps to itself, and for how long. Run as root; SILENTPIN_UPROBE as in
+ * attach_smoke.
  */
 #include <dirent.h>
+#include <bpf/bpf.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -393,6 +397,90 @@ static void test_frames_hidden(void **state)
 	model_free(h.model);
 }
 
+/* ---- socket calls that never end ------------------------------------------------------------- */
+
+static const char calls_yaml[] =
+	RIG_YAML "      - name: text\n        library: smoke\n        symbol: smoke_text\n"
+		 "        args: [{name: at, fetch: $arg1, type: x64}]\n" RIG_CALL "    sockets:\n"
+		 "      - name: in\n        process: self\n        when: {bytes: zmtp}\n"
+		 "        decode: zmtp\n        direction: in\n"
+		 "        messages:\n"
+		 "          - name: abort\n            frames: [ABORT, \"{room}\"]\n"
+		 "            event: {role: abort}\n";
+
+/* Of those that this program holds, the only one of its name. */
+static int map_named(const char *name)
+{
+	for (int fd = 3; fd < 1024; fd++) {
+		struct bpf_map_info info = {0};
+		uint32_t len = sizeof(info);
+
+		if (!bpf_obj_get_info_by_fd(fd, &info, &len) && !strcmp(info.name, name))
+			return fd;
+	}
+	fail_msg("no map %s", name);
+	return -1;
+}
+
+/* Threads of the process that are kept as being in a call; all: its first thread too. */
+static int in_calls(pid_t pid, bool all)
+{
+	int fd = map_named("sp_sock_saved"), n = 0;
+	uint64_t key;
+	bool more = !bpf_map_get_next_key(fd, NULL, &key);
+
+	for (; more; more = !bpf_map_get_next_key(fd, &key, &key))
+		n += key >> 32 == (uint64_t)pid && (all || (uint32_t)key != (uint32_t)pid);
+	return n;
+}
+
+static bool has_calls(struct rig *r, long n)
+{
+	return in_calls(target.pid, false) == n;
+}
+
+static bool has_none_of(struct rig *r, long pid)
+{
+	return in_calls((pid_t)pid, true) == 0;
+}
+
+static void call_of(pid_t pid, pid_t tid)
+{
+	uint64_t key = (uint64_t)pid << 32 | (uint32_t)tid, value[5] = {0};
+
+	assert_int_equal(bpf_map_update_elem(map_named("sp_sock_saved"), &key, value, BPF_ANY), 0);
+}
+
+/* A libc that is probed around its calls: of a thread that ends inside one nothing is kept. */
+static void test_calls_without_end(void **state)
+{
+	static const char *const libs[] = {"libsmoke.so", "libc.musl-smoke.so", NULL};
+	pid_t pid;
+
+	rig_attach(&rig, &target, libs, calls_yaml, 2); /* the sockets count as one */
+	for (int i = 0; i < 3; i++)
+		target_say(&target, "thread smoke_wait 0");
+	rig_until(&rig, has_calls, 3, "three threads in a call");
+	target_say(&target, "exec %s/smoke_target", rig_dir());
+	assert_string_equal(target.answer, "ready");
+	rig_until(&rig, has_calls, 0, "the end of the threads, by another program");
+	/* Whoever it is: of an HTTP front only the sockets are watched. */
+	pid = fork();
+	if (!pid) {
+		pause();
+		_exit(0);
+	}
+	call_of(pid, pid);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	rig_until(&rig, has_none_of, pid, "the end of a process that is no target");
+	/* Of a thread whose end was not seen, with its process. */
+	call_of(target.pid, 1 << 30);
+	pid = target.pid;
+	target_end(&target);
+	rig_until(&rig, has_none_of, pid, "the end of the process");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -401,6 +489,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_frames_dropped, clean),
 		cmocka_unit_test_teardown(test_frames_cut_private, clean),
 		cmocka_unit_test_teardown(test_frames_hidden, clean),
+		cmocka_unit_test_teardown(test_calls_without_end, clean),
 	};
 
 	return cmocka_run_group_tests_name("attach_messages", tests, NULL, NULL);

@@ -110,6 +110,7 @@ int sock_configure(struct silentpin_bpf *skel, const struct sock_load *s, const 
 						      SP_BPF_TRACE_UPROBE_MULTI);
 	skel->rodata->sp_iter_iovec = (uint8_t)s->kind[0].value; /* -1: 0xff */
 	skel->rodata->sp_iter_ubuf = (uint8_t)s->kind[1].value;
+	skel->rodata->sp_have_calls = s->how == SOCKETS_LIBC;
 	skel->rodata->sp_hz = jiffies_of_a_second();
 	return 0;
 }
@@ -125,12 +126,19 @@ int sock_fill(const struct silentpin_bpf *skel, enum attach_sockets how, const s
 
 /* ---- afterwards -------------------------------------------------------------------------- */
 
+static bool call_of(const void *key, const void *pid)
+{
+	return *(const uint64_t *)key >> 32 == *(const uint32_t *)pid;
+}
+
 int bpfload_sock_proc(const struct bpfload *b, uint32_t pid, uint32_t rules)
 {
 	int fd = b->skel && b->how ? bpf_map__fd(b->skel->maps.sp_sock_procs) : -1;
 
 	if (fd < 0)
 		return 0;
+	if (!rules) /* what its threads are in: nobody will see them come out */
+		bpfload_delete_if(bpf_map__fd(b->skel->maps.sp_sock_saved), call_of, &pid);
 	if (rules ? bpf_map_update_elem(fd, &pid, &rules, BPF_ANY) : bpf_map_delete_elem(fd, &pid))
 		return -errno;
 	return 0;
