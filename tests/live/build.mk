@@ -19,6 +19,11 @@ $(LIVE_B)/libsmokecalls.so: tests/live/targets/calls_lib.cc
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(NODE_CXX) -std=c++17 -O2 -fPIC -fno-optimize-sibling-calls -Wall -Wextra -Werror -shared $< -o $@
+targets: $(LIVE_B)/libc.musl-smoke.so
+$(LIVE_B)/libc.musl-smoke.so: tests/live/targets/around_libc.c
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -fPIC -Wall -Wextra -Werror -shared -Wl,-Bsymbolic $< -o $@
 $(LIVE_B)/smoke_target: tests/live/targets/smoke_target.c $(LIVE_HDRS)
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
