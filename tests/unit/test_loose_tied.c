@@ -73,6 +73,31 @@ static void test_given_up(void **state)
 	rig_free(r);
 }
 
+/* The call that posts has refused it: what its descriptor still holds of an older batch, good or
+ * bad, is no second outcome. Without a room it fails as well, once. */
+static void test_refused(void **state)
+{
+	struct rig *r = native_rig();
+	const struct said *s;
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	announce(r, 0, "7002", "A", 1);
+	batch(r, 1, W1, 0xb0, "7001");
+	status(r, 1.1, W1, 0xb0, OPS_BUSY);
+	status(r, 1.2, W1, 0xb0, OPS_ERROR);
+	batch_over(r, 1.3, W1, 0xb0, OPS_DONE);
+	batch(r, 2, W1, 0xb0, "");
+	status(r, 2.1, W1, 0xb0, OPS_ERROR);
+	batch_over(r, 2.2, W1, 0xb0, OPS_DONE);
+	told(r, 3, "7002", OPS_DONE);
+	to(r, 60);
+	s = expect_stuck(r, "7001", 31.2, CAUSE_TRANSFER_ERROR, CONF_POSSIBLE, -1);
+	assert_true(has_evidence(s, "0 done"));
+	assert_true(has_evidence(s, "an operation of an unknown room ended with error"));
+	rig_free(r);
+}
+
 /* ---- tied by the view ------------------------------------------------------------------------ */
 
 static void test_stalled_by_view(void **state)
@@ -227,10 +252,11 @@ static void test_chunks_in_turn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tied_at_post),    cmocka_unit_test(test_tied_later),
-		cmocka_unit_test(test_handed_over),     cmocka_unit_test(test_given_up),
-		cmocka_unit_test(test_stalled_by_view), cmocka_unit_test(test_looks_too_old),
-		cmocka_unit_test(test_left_behind),     cmocka_unit_test(test_chunks_in_turn),
+		cmocka_unit_test(test_tied_at_post),   cmocka_unit_test(test_tied_later),
+		cmocka_unit_test(test_refused),        cmocka_unit_test(test_handed_over),
+		cmocka_unit_test(test_given_up),       cmocka_unit_test(test_stalled_by_view),
+		cmocka_unit_test(test_looks_too_old),  cmocka_unit_test(test_left_behind),
+		cmocka_unit_test(test_chunks_in_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
