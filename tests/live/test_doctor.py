@@ -122,13 +122,25 @@ class Doctor(unittest.TestCase):
         if os.uname().machine != "x86_64":
             return  # no such system call
         refuse = [os.path.join(LIVE, "refuse"), "335"]
-        with Target(os.path.join(LIVE, "libsmoke.so")) as pid:
-            for env, said in (({}, "would crash it"), ({"SILENTPIN_RETURNS": "ret"}, "SILENTPIN_RETURNS=ret")):
-                r = subprocess.run([*refuse, sp.SILENTPIN, "doctor", "-p", str(pid), "--probes", self.probes],
+        probes = os.path.join(self.tmp.name, "returns.yaml")
+        with open(probes, "w", encoding="ascii") as f:
+            f.write(PROBES.replace("smoke_ways, on: ret,", "smoke_ways, on: return,"))
+        target = Target(os.path.join(LIVE, "libsmoke.so"))
+        with target as pid:
+            target.p.stdin.write(b"filter\n")
+            target.p.stdin.flush()
+            self.assertEqual(target.p.stdout.readline(), b"ok\n")
+            for env, said, why in (({}, "would crash it", "it has a seccomp filter"),
+                                   ({"SILENTPIN_RETURNS": "ret"}, "SILENTPIN_RETURNS=ret", "SILENTPIN_RETURNS=ret")):
+                r = subprocess.run([*refuse, sp.SILENTPIN, "doctor", "-p", str(pid), "--probes", probes],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    env={**os.environ, **env})
                 self.assertIn("refused: 335", r.stderr)
                 self.assertIn(said, self.line(r.stdout, "return probes:"))
+                self.assertIn(why, self.line(r.stdout, "returns are probed at ret instructions:"))
+                self.assertIn("3 ret", self.line(r.stdout, "probe ways:"))
+            if "also in processes with a seccomp filter" in sp.run("doctor").stdout:  # as it is here, no child refused
+                self.assertIn("; return", self.line(self.doctor("-p", pid, probes=probes).stdout, "probe ways:"))
         r = subprocess.run([*refuse, os.path.join(LIVE, "attach_returns"), "test_filter_by_trial"],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
