@@ -68,7 +68,7 @@ class Load:
         if self.cont_at is None:
             self.send(self.stopper, 320)
             self.stopper.stop()
-            self.cont_at = time.monotonic() + self.random.choice((0.3, 0.95, 1.1)) * DEADLINE_S
+            self.cont_at = time.monotonic() + self.random.choice((0.3, 0.7, 1.6)) * DEADLINE_S
 
     def lose_aux(self):
         room = self.node.room()

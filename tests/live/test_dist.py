@@ -2,6 +2,7 @@
 """`make dist`: the static program runs where there is nothing else. `make install`: it finds its probes file."""
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -46,6 +47,11 @@ def program_headers(path):
 
 def files_under(folder):
     return {os.path.relpath(os.path.join(d, f), folder) for d, _, names in os.walk(folder) for f in names}
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return [int(word) for word in f.read().split()]
 
 
 class Dist(unittest.TestCase):
@@ -106,7 +112,7 @@ class Dist(unittest.TestCase):
         for name in ("proc", "sys"):
             os.mkdir(os.path.join(root, name))
         with Node() as node:
-            watch = sp.Watch("-p", node.pid, "--stuck-after", "inflight=1s", db="/pin.db",
+            watch = sp.Watch("-p", node.pid, "--stuck-after", "inflight=3s", db="/pin.db",
                              env={"CHROOT": CHROOT}, prefix=["unshare", "-m", "sh", "-c", ENTER, "sh", root])
             watch.args[watch.args.index(sp.SILENTPIN)] = "/silentpin"
             with watch:
@@ -135,17 +141,19 @@ class Dist(unittest.TestCase):
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
             inner = sp.json.loads(pod.stdout.readline())["pid"]
-            with open(f"/proc/{pod.pid}/task/{pod.pid}/children", encoding="ascii") as f:
-                init = f.read().split()[0]
-            watch = sp.Watch("-p", inner, "--stuck-after", "inflight=1s", "--for", "5s", db="/pin.db",
+            init = str(children(pod.pid)[0])
+            watch = sp.Watch("-p", inner, "--stuck-after", "inflight=3s", "--for", "60s", db="/pin.db",
                              env={"CHROOT": CHROOT}, prefix=["nsenter", "-t", init, "-p", "unshare", "-m",
                                                              "sh", "-c", SIDECAR, "sh", root])
             watch.args[watch.args.index(sp.SILENTPIN)] = "/silentpin"
             with watch:
-                pod.stdin.write("go\n")
+                pod.stdin.write("go\n" * 2)  # from "ready", and from its last phase
                 pod.stdin.flush()
-                alert = watch.wait_alert(lambda a: a["type"] == "stuck", 10)
+                final = next(step for step in map(sp.json.loads, pod.stdout) if step["step"] == "final")
+                (room,) = [e["room"] for e in final["pinned"]]
+                alert = watch.wait_stuck(room)
                 self.assertEqual((alert["cause"], alert["pid"]), ("aux-missing", inner))
+                os.kill(children(watch.p.pid)[0], signal.SIGINT)  # nsenter's child is silentpin
                 self.assertEqual(watch.p.wait(20 * sp.PATIENCE), 3)
         finally:
             pod.kill()
