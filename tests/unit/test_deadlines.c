@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Deadlines: when they fire, what counts as progress, how a stall ends; and that none of it depends
- * on how often the model is looked at.
+ * Deadlines: when they fire, what counts as progress, how a stall ends; that an event never leaves
+ * one later than it is due; and that none of it depends on how often the model is looked at.
  */
+#include "model_heap.h"
 #include "random_rig.h"
 
 static void test_next(void **state)
@@ -180,6 +181,29 @@ static void test_recovered(void **state)
 	rig_free(r);
 }
 
+/* A stall after a long one has its own deadline: looks at the long one were far apart by then. */
+static void test_second_stall(void **state)
+{
+	struct rig *r = rig_new();
+	const struct said *s;
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	kv(r, 1, W1, 0xa0, "7001", 0, 0);
+	to(r, 520);
+	expect_stuck(r, "7001", 31, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1);
+	status(r, 520, W1, 0xa0, OPS_DONE);
+	assert_int_equal(count_said(r, ALERT_RECOVERED), 1);
+	to(r, 551);
+	s = nth(r, ALERT_STUCK, "7001", 1);
+	assert_non_null(s);
+	assert_int_equal(s->ns, S(1550));
+	assert_int_equal(s->v.cause, CAUSE_SEND_INCOMPLETE);
+	assert_int_equal(s->v.confidence, CONF_LIKELY);
+	assert_int_equal(s->v.pin, 1);
+	rig_free(r);
+}
+
 /* ---- independent of how it is looked at --------------------------------------------------- */
 
 static void test_independent_of_looking(void **state)
@@ -240,6 +264,7 @@ static void test_alert_rules(void **state)
 			ns += rnd(40) ? rnd(2000) * 1000000ull : rnd(500) * 1000000000ull;
 			random_event(&ev, ns);
 			assert_int_equal(model_event(r->m, &ev), 0);
+			deadlines_are_kept(r->m);
 		}
 		for (size_t i = 0; i < r->nsaid; i++) {
 			const struct said *s = &r->said[i];
@@ -279,7 +304,7 @@ int main(void)
 		cmocka_unit_test(test_same_instant), cmocka_unit_test(test_tie),
 		cmocka_unit_test(test_no_deadline),  cmocka_unit_test(test_no_progress),
 		cmocka_unit_test(test_recovered),    cmocka_unit_test(test_independent_of_looking),
-		cmocka_unit_test(test_alert_rules),
+		cmocka_unit_test(test_alert_rules),  cmocka_unit_test(test_second_stall),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

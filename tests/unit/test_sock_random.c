@@ -4,6 +4,7 @@
  * not depend on how often the model is looked at; the rules of telling hold; everything is given
  * back.
  */
+#include "model_heap.h"
 #include "random_rig.h"
 #include "sock_rig.h"
 
@@ -171,6 +172,7 @@ static void test_memory(void **state)
 		ns = next_ns(ns);
 		random_sock_event(&ev, ns, true);
 		assert_int_equal(model_event(r->m, &ev), 0);
+		deadlines_are_kept(r->m);
 	}
 	model_stats(r->m, &st);
 	assert_int_equal(st.lives, st.open_lives + st.ended);

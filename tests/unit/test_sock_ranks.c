@@ -158,6 +158,28 @@ static void test_nowhere_dead_thread(void **state)
 	rig_free(r);
 }
 
+/* It shows itself where the bootstrap thread is dead: from then on it is late there. */
+static void test_own_of_dead_thread(void **state)
+{
+	struct rig *r = rig_new();
+	const struct said *s;
+
+	(void)state;
+	on_rank(r, 2);
+	announce(r, 0, "7000", "A", 2);
+	thread_exit(r, 1, BOOT);
+	arrives_at_all(r, 2, "7001", EV_TRACKED);
+	to(r, 8);
+	assert_int_equal(alerts(r), 1); /* of 7000 */
+	on_rank(r, 2);
+	conn(r, 10, "unread", "A", "7001");
+	to(r, 10.1);
+	/* the deadline's own time, though it was not known to be one */
+	s = expect_stuck(r, "7001", 7, CAUSE_THREAD_DIED, CONF_LIKELY, 1);
+	assert_int_equal(s->pid, PID + 2000);
+	rig_free(r);
+}
+
 /* All ranks of one instance have the room: each is followed on its own. */
 static void test_every_rank(void **state)
 {
@@ -232,6 +254,7 @@ int main(void)
 		cmocka_unit_test(test_not_chosen_untracked),
 		cmocka_unit_test(test_nowhere),
 		cmocka_unit_test(test_nowhere_dead_thread),
+		cmocka_unit_test(test_own_of_dead_thread),
 		cmocka_unit_test(test_every_rank),
 		cmocka_unit_test(test_unheld_elsewhere),
 		cmocka_unit_test(test_shared_client_gone),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A deadline under the server's own view: the model asks, and judges by the answer, or without. */
+#include "model_heap.h"
 #include "view_rig.h"
 
 static void test_asks(void **state)
@@ -213,6 +214,81 @@ static void test_lost(void **state)
 	rig_free(r);
 }
 
+/* Deadlines shorter than the wait for an answer. */
+static struct rig *quick_rig(void)
+{
+	struct rig *r = view_rig();
+	struct model_cfg cfg = {.profile = &r->profile};
+
+	memcpy(cfg.stage_ns, r->profile.stage_ns, sizeof(cfg.stage_ns));
+	cfg.stage_ns[STAGE_INFLIGHT] = S(4);
+	return rig_with(r, &cfg);
+}
+
+/* It moves before there is an answer: its next deadline does not wait for the old question. */
+static void test_moves_while_asked(void **state)
+{
+	struct rig *r = quick_rig();
+
+	(void)state;
+	ok(r, 0);
+	listed(r, 1, "7001", "inflight", READY);
+	to(r, 5.2);
+	assert_int_equal(model_asks(r->m), 1);
+	listed(r, 5.3, "7001", "inflight", NONE);
+	to(r, 9.2);
+	assert_int_equal(model_asks(r->m), 0);
+	to(r, 9.4);
+	assert_int_equal(model_asks(r->m), 1);
+	ok(r, 10);
+	expect_stuck(r, "7001", 9.3, CAUSE_STATUS_LOST, CONF_CERTAIN, 1);
+	rig_free(r);
+}
+
+/* The answer: what is ahead of it has moved. The deadline from then on likewise. */
+static void test_ahead_moves_while_asked(void **state)
+{
+	struct rig *r = quick_rig();
+
+	(void)state;
+	ok(r, 0);
+	works_at(r, 1, W1, "7000");
+	held(r, 1, .room = "7001", .rid = "a", .op = 0x10, .kind = "inflight", .code = READY,
+	     .tid = W1);
+	to(r, 5.1);
+	assert_int_equal(model_asks(r->m), 1);
+	works_at(r, 5.2, W1, "7002");
+	ok(r, 6);
+	assert_int_equal(stuck_lines(r), 0);
+	to(r, 9.3);
+	assert_int_equal(model_asks(r->m), 1);
+	ok(r, 10);
+	expect_stuck(r, "7001", 9.2, CAUSE_QUEUED_BEHIND, CONF_CERTAIN, 1);
+	rig_free(r);
+}
+
+/* What was listed was another request: of the room's own the question is still to be asked. */
+static void test_mistaken_while_asked(void **state)
+{
+	struct rig *r = view_rig();
+
+	(void)state;
+	ok(r, 0);
+	native_room(r, 0.1, "7001");
+	held(r, 1, .room = "7001", .op = 0x10, .kind = "inflight", .code = MOVING);
+	to(r, 10.5);
+	assert_int_equal(model_asks(r->m), 1);
+	held(r, 11, .room = "7001", .op = 0x10, .kind = "inflight", .code = NONE);
+	deadlines_are_kept(r->m);
+	to(r, 11.1);
+	assert_int_equal(model_asks(r->m), 1);
+	rounds(r, 12, 14);
+	assert_int_equal(model_asks(r->m), 0);
+	assert_false(look(r, "7001", 1).found);
+	assert_true(look(r, "7001", 2).found);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +298,9 @@ int main(void)
 		cmocka_unit_test(test_no_answer),
 		cmocka_unit_test(test_lost_after_the_alert),
 		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_moves_while_asked),
+		cmocka_unit_test(test_ahead_moves_while_asked),
+		cmocka_unit_test(test_mistaken_while_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

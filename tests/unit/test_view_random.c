@@ -4,6 +4,7 @@
  * model is looked at; nor on the events that it did not hand on, so that a replay of what was
  * recorded gives the same; and a stall is told of and taken back by the rules.
  */
+#include "model_heap.h"
 #include "random_rig.h"
 #include "view_rig.h"
 
@@ -78,6 +79,23 @@ static void random_view_stream(struct sp_event *ev, uint64_t ns)
 		thread_at(ev);
 	else
 		view_event(ev);
+}
+
+/* The process is stopped and goes on; its operations come into sight, or get out of it; the watch
+ * itself has not run. */
+static void state_event(struct sp_event *ev)
+{
+	static const char *const kinds[] = {"stopped", "continued", "continued",
+					    "blind",   "sighted",   "sighted"};
+
+	ev->role = ROLE_TARGET;
+	random_text(ev->kind, sizeof(ev->kind), kinds, 6);
+	ev->code = TARGET_BLIND;
+	ev->flags = 0;
+	if (rnd(3))
+		return;
+	ev->role = ROLE_STALL;
+	ev->code = (int64_t)rnd(20) * 1000000000;
 }
 
 static uint64_t next_ns(uint64_t ns)
@@ -223,21 +241,23 @@ static void test_alert_rules(void **state)
 	}
 }
 
-/* Everything is given back, whatever comes in whatever order. */
-static void test_memory(void **state)
+/* Everything is given back, and no deadline is overslept, whatever comes in whatever order. */
+static void all_given_back(uint64_t seed)
 {
 	struct rig *r = view_rig();
 	struct model_stats before_it, after;
 	uint64_t ns = S(1000);
 	struct sp_event ev;
 
-	(void)state;
 	model_stats(r->m, &before_it);
-	rnd_state = 4711;
+	rnd_state = seed;
 	for (int i = 0; i < 20000; i++) {
 		ns = next_ns(ns);
 		random_view_stream(&ev, ns);
+		if (!rnd(100))
+			state_event(&ev);
 		assert_int_equal(model_event(r->m, &ev), 0);
+		deadlines_are_kept(r->m);
 	}
 	model_stats(r->m, &after);
 	assert_int_equal(after.lives, after.open_lives + after.ended);
@@ -256,6 +276,13 @@ static void test_memory(void **state)
 	/* rooms, their table and the kinds' are left, and the heap's array */
 	assert_true(after.bytes < before_it.bytes + (64 << 10));
 	rig_free(r);
+}
+
+static void test_memory(void **state)
+{
+	(void)state;
+	all_given_back(1);
+	all_given_back(22);
 }
 
 int main(void)

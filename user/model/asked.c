@@ -83,6 +83,7 @@ void asked_shows(struct model *m, struct life *l, const struct sp_event *ev)
 	if (!l->shared || !is_own(ev))
 		return;
 	l->shared = l->elsewhere = false;
+	timer_arm(m, l); /* of its own process's dead thread it waits less long */
 	for (struct proc *p = m->procs; p && look--; p = p->hh.next) {
 		struct room *r = p == l->proc ? NULL : room_find(m, p->pid, l->room->name);
 

@@ -113,6 +113,7 @@ static void unbind(struct model *m, struct life *l)
 	mem_free(m, l->rid, l->rid ? strlen(l->rid) + 1 : 0);
 	l->rid = NULL;
 	view_watch_end(m, l, m->now);
+	timer_arm(m, l); /* it no longer waits for an answer */
 }
 
 /* ---- what it says -------------------------------------------------------------------------- */

@@ -106,8 +106,8 @@ void life_progress(struct model *m, struct life *l, const struct did *did)
 	l->progress_id = m->next_life + 1;
 	l->waits = l->deferred = false;
 	l->did = *did;
-	if (!l->timer)
-		timer_arm(m, l);
+	/* what was stuck, or waited for a look, was to be seen to later than this */
+	timer_arm(m, l);
 }
 
 /* Lives of a process are listed in order of opening; the first one's prev is the last. */

@@ -250,7 +250,7 @@ static int take(struct model *m, const struct sp_event *ev)
 	case ROLE_STALL:
 		tell_taken(m, ev, NULL);
 		/* what is asked meanwhile can be answered only then */
-		if (ev->code > 0)
+		if (ev->code > 0 && ev->ns + (uint64_t)ev->code > m->blind_ns)
 			m->blind_ns = ev->ns + (uint64_t)ev->code;
 		return 0;
 	default:

@@ -147,6 +147,7 @@ static bool queue_moves(struct model *m, struct life *l, uint64_t ns)
 	}
 	l->ahead_ns = ahead;
 	l->waits = true;
+	timer_arm(m, l);
 	tell_changed(m, l);
 	return true;
 }

@@ -144,10 +144,14 @@ static void look_at(struct model *m, struct seen *s, const struct sp_event *ev)
 		answered(m, s);
 	if (!gone_for(s, ev) || ++s->rounds < GONE_ROUNDS)
 		return;
-	if (gone)
+	if (gone) {
 		life_park(m, l, inferred_outcome(m, l));
-	else
-		view_unwait(m, s);
+		return;
+	}
+	/* a question of meanwhile still waits for its answer */
+	s->gone_ns = 0;
+	s->rounds = 0;
+	wait_out(s);
 }
 
 static bool concerns(const struct proc *p, const struct sp_event *ev, bool ok)
