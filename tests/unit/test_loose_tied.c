@@ -249,6 +249,33 @@ static void test_chunks_in_turn(void **state)
 	rig_free(r);
 }
 
+/* Its next chunk waits in the backlog of a thread that hangs in what may well be its own: nobody's
+ * culprit, and no certainty. */
+static void test_behind_a_loose_one(void **state)
+{
+	struct rig *r = seen_rig();
+	const struct said *s;
+
+	(void)state;
+	thread_is(r, 0.1, "unsure", 0);
+	announce(r, 0.5, "7001", "A", 1);
+	held(r, 1, .room = "7001", .rid = "r", .op = 0x51, .kind = "inflight", .code = MOVING,
+	     .tid = W1);
+	batch(r, 1.1, W1, 0xb0, "");
+	rounds(r, 2, 60);
+	s = nth(r, ALERT_STUCK, "7001", 0);
+	assert_non_null(s);
+	assert_int_equal(s->v.cause, CAUSE_QUEUED_BEHIND);
+	assert_int_equal(s->v.confidence, CONF_POSSIBLE);
+	assert_int_equal(s->v.pin, -1);
+	assert_false(s->v.culprit.set);
+	assert_true(has_evidence(s, "an operation of an unknown room, op 0xb0"));
+	rounds(r, 60, 300);
+	for (size_t i = 0; i < r->nsaid; i++)
+		assert_true(r->said[i].v.confidence <= CONF_POSSIBLE);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +284,7 @@ int main(void)
 		cmocka_unit_test(test_given_up),       cmocka_unit_test(test_stalled_by_view),
 		cmocka_unit_test(test_looks_too_old),  cmocka_unit_test(test_left_behind),
 		cmocka_unit_test(test_chunks_in_turn),
+		cmocka_unit_test(test_behind_a_loose_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

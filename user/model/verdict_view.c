@@ -84,7 +84,7 @@ static void find_culprit(struct view *v, const struct worker *w)
 
 	if (w->at && w->at != v->l->room)
 		v->c->worker = w;
-	else if (o && op_life(o) != v->l)
+	else if (o && !o->loose && op_life(o) != v->l)
 		v->c->op = o;
 }
 
