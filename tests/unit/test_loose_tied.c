@@ -283,8 +283,7 @@ int main(void)
 		cmocka_unit_test(test_refused),        cmocka_unit_test(test_handed_over),
 		cmocka_unit_test(test_given_up),       cmocka_unit_test(test_stalled_by_view),
 		cmocka_unit_test(test_looks_too_old),  cmocka_unit_test(test_left_behind),
-		cmocka_unit_test(test_chunks_in_turn),
-		cmocka_unit_test(test_behind_a_loose_one),
+		cmocka_unit_test(test_chunks_in_turn), cmocka_unit_test(test_behind_a_loose_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
