@@ -39,7 +39,7 @@ $(FUZZ_B)/obj/%.o: user/%.c
 $(FUZZ_B)/fuzz_sockets: $(FUZZ_OBJS)
 
 # What reads libraries, for fuzz_elf.
-FUZZ_ELF_OBJS := $(patsubst %,$(FUZZ_B)/obj/attach/%.o,elf flow flow_decode func insn insn_arm64 insn_x86 \
+FUZZ_ELF_OBJS := $(patsubst %,$(FUZZ_B)/obj/attach/%.o,elf flow flow_decode func image insn insn_arm64 insn_x86 \
 	optable reloc sock_sites unwind)
 -include $(FUZZ_ELF_OBJS:.o=.d)
 $(FUZZ_B)/fuzz_elf: $(FUZZ_ELF_OBJS)

@@ -15,7 +15,10 @@
 #include <cmocka.h>
 
 #include "attach/elf.h"
+#include "attach/func.h"
 #include "attach/maps.h"
+#include "attach/optable.h"
+#include "attach/reloc.h"
 #include "attach/unwind.h"
 
 /* Functions to be found, in .symtab only. */
@@ -213,13 +216,85 @@ static void test_broken(void **state)
 	free(file);
 }
 
+/* Every reader, over all of what the file was when it was opened. */
+static void read_all(const struct elf_file *ef, const struct elf_sym *known)
+{
+	char why[OPTABLE_WHY_LEN];
+	uint64_t at[4], real, got, off;
+	struct optable found;
+	struct insn_part p;
+	struct func f;
+	int64_t slot;
+
+	use(ef);
+	for (int i = 0; elf_text(ef, i, &p); i++)
+		for (size_t k = 0; k < p.len; k += 512)
+			(void)*(volatile const uint8_t *)(p.code + k);
+	if (!func_read(ef, known, &f))
+		elf_name_at(ef, known->addr);
+	elf_data(ef, known->addr, 1 << 20, &got);
+	elf_address(ef, known->addr, &off);
+	reloc_imports(ef, "free", at, 4);
+	reloc_pointer(ef, known->addr, &real);
+	optable_function(ef, known->addr, &real);
+	optable_slot(ef, known->name, 1, 8, &slot, why);
+	optable_find(ef, "free", 1, 8, &found, why);
+}
+
+static int copy_of(const char *path)
+{
+	int from = open(path, O_RDONLY | O_CLOEXEC), to = memfd_create("elf", MFD_CLOEXEC);
+	char buf[65536];
+	ssize_t n;
+
+	assert_true(from >= 0 && to >= 0);
+	while ((n = read(from, buf, sizeof(buf))) > 0)
+		assert_int_equal(write(to, buf, (size_t)n), n);
+	close(from);
+	return to;
+}
+
+/* A library that is replaced, or cut short by its process, while it is looked at: what is gone is
+ * not found, and what was read stays. */
+static void test_cut_while_read(void **state)
+{
+	const off_t left[] = {-1, 0, 1, 64, 4096, 65536, 200000};
+	struct elf_sym sym = {0};
+
+	for (size_t i = 0; i < 2 * sizeof(left) / sizeof(left[0]); i++) {
+		int fd = copy_of("/proc/self/exe");
+		struct elf_file *ef;
+		uint8_t bytes[8];
+		struct insn_part p = {0};
+		char why[128], name[32] = "elf_test_one";
+		bool used = i % 2;
+		off_t size = lseek(fd, 0, SEEK_END), to = left[i / 2];
+
+		assert_int_equal(elf_file_open(fd, &ef, why, sizeof(why)), 0);
+		assert_false(elf_cut_short(ef));
+		if (used || !i) {
+			assert_int_equal(elf_find(ef, name, &sym, 1), 1);
+			assert_int_equal(elf_code(ef, sym.addr, sizeof(bytes), &p), 0);
+			memcpy(bytes, p.code, sizeof(bytes));
+		}
+		sym.name = name;
+		assert_int_equal(ftruncate(fd, to < 0 ? size - 1 : to), 0);
+		assert_true(elf_cut_short(ef));
+		if (to >= 0 && !used)
+			assert_int_equal(elf_find(ef, name, &sym, 1), 0);
+		read_all(ef, &sym);
+		if (used)
+			assert_memory_equal(p.code, bytes, sizeof(bytes));
+		close_path(ef, fd);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_symbols),
-		cmocka_unit_test(test_c_library),
-		cmocka_unit_test(test_not_elf),
-		cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_own_symbols),    cmocka_unit_test(test_c_library),
+		cmocka_unit_test(test_not_elf),        cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_cut_while_read),
 	};
 
 	return cmocka_run_group_tests_name("elf", tests, NULL, NULL);

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "attach/elf.h"
+#include "attach/image.h"
 
 #define NEAREST     3 /* names suggested */
 #define NEAR_MIN    4 /* leading characters a suggestion shares at least */
@@ -17,14 +17,16 @@
 
 struct segment {
 	uint64_t addr, off, len;
+	bool code;
 };
 
 struct elf_file {
-	Elf *elf;
-	uint8_t *map;
-	size_t size;
+	Elf *elf;            /* reads headers and symbols by itself */
+	struct image *image; /* the rest */
+	int fd;
+	uint64_t size;
 	enum insn_machine machine;
-	struct segment seg[SEGMENT_MAX]; /* executable ones */
+	struct segment seg[SEGMENT_MAX];
 	int nseg;
 	Elf_Scn *dynsym, *symtab;
 };
@@ -37,21 +39,29 @@ enum insn_machine elf_machine(const struct elf_file *ef)
 static int read_segments(struct elf_file *ef)
 {
 	size_t n = 0;
+	bool code = false;
 
 	if (elf_getphdrnum(ef->elf, &n))
 		return -ENOEXEC;
 	for (size_t i = 0; i < n && ef->nseg < SEGMENT_MAX; i++) {
+		bool runs;
+
 		GElf_Phdr ph;
 
 		if (!gelf_getphdr(ef->elf, (int)i, &ph))
 			return -ENOEXEC;
-		if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X))
+		runs = ph.p_flags & PF_X;
+		if (ph.p_type != PT_LOAD)
 			continue;
-		if (ph.p_offset > ef->size || ph.p_filesz > ef->size - ph.p_offset)
-			return -ENOEXEC; /* cut short */
-		ef->seg[ef->nseg++] = (struct segment){ph.p_vaddr, ph.p_offset, ph.p_filesz};
+		if (ph.p_offset > ef->size || ph.p_filesz > ef->size - ph.p_offset) {
+			if (runs)
+				return -ENOEXEC; /* cut short */
+			continue;
+		}
+		ef->seg[ef->nseg++] = (struct segment){ph.p_vaddr, ph.p_offset, ph.p_filesz, runs};
+		code |= runs;
 	}
-	return ef->nseg ? 0 : -ENOEXEC;
+	return code ? 0 : -ENOEXEC;
 }
 
 static void find_tables(struct elf_file *ef)
@@ -75,7 +85,7 @@ static int open_elf(struct elf_file *ef, char *why, size_t why_len)
 	GElf_Ehdr eh;
 
 	elf_version(EV_CURRENT);
-	ef->elf = elf_memory((char *)ef->map, ef->size);
+	ef->elf = elf_begin(ef->fd, ELF_C_READ, NULL);
 	if (!ef->elf || elf_kind(ef->elf) != ELF_K_ELF || !gelf_getehdr(ef->elf, &eh)) {
 		snprintf(why, why_len, "not an ELF file");
 		return -ENOEXEC;
@@ -103,7 +113,6 @@ int elf_file_open(int fd, struct elf_file **out, char *why, size_t why_len)
 {
 	struct elf_file *ef = calloc(1, sizeof(*ef));
 	struct stat st;
-	void *map;
 	int err;
 
 	*out = NULL;
@@ -114,16 +123,14 @@ int elf_file_open(int fd, struct elf_file **out, char *why, size_t why_len)
 		free(ef);
 		return -ENOEXEC;
 	}
-	/* libelf writes to what it is given only after elf_update; private, to be sure. */
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-	if (map == MAP_FAILED) {
-		err = -errno;
+	ef->fd = fd;
+	ef->size = (uint64_t)st.st_size;
+	err = image_open(fd, ef->size, &ef->image);
+	if (err) {
 		snprintf(why, why_len, "cannot be read: %s", strerror(-err));
 		free(ef);
 		return err;
 	}
-	ef->map = map;
-	ef->size = (size_t)st.st_size;
 	err = open_elf(ef, why, why_len);
 	if (err) {
 		elf_file_close(ef);
@@ -139,7 +146,7 @@ void elf_file_close(struct elf_file *ef)
 		return;
 	if (ef->elf)
 		elf_end(ef->elf);
-	munmap(ef->map, ef->size);
+	image_close(ef->image);
 	free(ef);
 }
 
@@ -282,17 +289,18 @@ void elf_nearest(const struct elf_file *ef, const char *glob, char *buf, size_t 
 
 /* ---- code ------------------------------------------------------------------------------------ */
 
-static const struct segment *segment_of(const struct elf_file *ef, uint64_t addr)
+static const struct segment *segment_of(const struct elf_file *ef, uint64_t addr, bool code)
 {
 	for (int i = 0; i < ef->nseg; i++)
-		if (addr >= ef->seg[i].addr && addr - ef->seg[i].addr < ef->seg[i].len)
+		if ((ef->seg[i].code || !code) && addr >= ef->seg[i].addr &&
+		    addr - ef->seg[i].addr < ef->seg[i].len)
 			return &ef->seg[i];
 	return NULL;
 }
 
 int elf_offset(const struct elf_file *ef, uint64_t addr, uint64_t *off)
 {
-	const struct segment *s = segment_of(ef, addr);
+	const struct segment *s = segment_of(ef, addr, true);
 
 	if (!s)
 		return -ENOENT;
@@ -305,7 +313,7 @@ int elf_address(const struct elf_file *ef, uint64_t off, uint64_t *addr)
 	for (int i = 0; i < ef->nseg; i++) {
 		const struct segment *s = &ef->seg[i];
 
-		if (off < s->off || off - s->off >= s->len)
+		if (!s->code || off < s->off || off - s->off >= s->len)
 			continue;
 		*addr = off - s->off + s->addr;
 		return 0;
@@ -315,63 +323,69 @@ int elf_address(const struct elf_file *ef, uint64_t off, uint64_t *addr)
 
 int elf_code(const struct elf_file *ef, uint64_t addr, size_t len, struct insn_part *out)
 {
-	const struct segment *s = segment_of(ef, addr);
+	const struct segment *s = segment_of(ef, addr, true);
 	uint64_t left;
 
 	if (!s)
 		return -ENOENT;
 	left = s->len - (addr - s->addr);
 	out->addr = addr;
-	out->code = ef->map + s->off + (addr - s->addr);
 	out->len = len < left ? len : left;
-	return 0;
+	out->code = image_at(ef->image, s->off + (addr - s->addr), out->len);
+	return out->code ? 0 : -ENOENT;
 }
 
 bool elf_text(const struct elf_file *ef, int i, struct insn_part *out)
 {
-	return i < ef->nseg && !elf_code(ef, ef->seg[i].addr, ef->seg[i].len, out);
+	for (int k = 0; k < ef->nseg; k++)
+		if (ef->seg[k].code && i-- == 0)
+			return !elf_code(ef, ef->seg[k].addr, ef->seg[k].len, out);
+	return false;
 }
 
-/* The program header of a type that holds addr, or (addr 0) the first of that type. */
-static bool find_header(const struct elf_file *ef, uint32_t type, uint64_t addr, GElf_Phdr *ph)
+const uint8_t *elf_data(const struct elf_file *ef, uint64_t addr, uint64_t want, uint64_t *got)
+{
+	const struct segment *s = addr ? segment_of(ef, addr, false) : NULL;
+	uint64_t left;
+
+	if (!s)
+		return NULL;
+	left = s->len - (addr - s->addr);
+	*got = want < left ? want : left;
+	return image_at(ef->image, s->off + (addr - s->addr), *got);
+}
+
+/* The address in the first program header of a type, 0: none. */
+static uint64_t header_address(const struct elf_file *ef, uint32_t type)
 {
 	size_t n = 0;
 
 	if (elf_getphdrnum(ef->elf, &n))
-		return false;
+		return 0;
 	for (size_t i = 0; i < n; i++) {
-		if (!gelf_getphdr(ef->elf, (int)i, ph) || ph->p_type != type)
-			continue;
-		if (ph->p_offset > ef->size || ph->p_filesz > ef->size - ph->p_offset)
-			continue;
-		if (!addr || (addr >= ph->p_vaddr && addr - ph->p_vaddr < ph->p_filesz))
-			return true;
+		GElf_Phdr ph;
+
+		if (gelf_getphdr(ef->elf, (int)i, &ph) && ph.p_type == type)
+			return ph.p_vaddr;
 	}
-	return false;
-}
-
-const uint8_t *elf_data(const struct elf_file *ef, uint64_t addr, uint64_t *left)
-{
-	GElf_Phdr ph;
-
-	if (!addr || !find_header(ef, PT_LOAD, addr, &ph))
-		return NULL;
-	*left = ph.p_filesz - (addr - ph.p_vaddr);
-	return ef->map + ph.p_offset + (addr - ph.p_vaddr);
+	return 0;
 }
 
 uint64_t elf_unwind_header(const struct elf_file *ef)
 {
-	GElf_Phdr ph;
-
-	return find_header(ef, PT_GNU_EH_FRAME, 0, &ph) ? ph.p_vaddr : 0;
+	return header_address(ef, PT_GNU_EH_FRAME);
 }
 
 uint64_t elf_dynamic(const struct elf_file *ef)
 {
-	GElf_Phdr ph;
+	return header_address(ef, PT_DYNAMIC);
+}
 
-	return find_header(ef, PT_DYNAMIC, 0, &ph) ? ph.p_vaddr : 0;
+bool elf_cut_short(const struct elf_file *ef)
+{
+	struct stat st;
+
+	return fstat(ef->fd, &st) || (uint64_t)st.st_size < ef->size;
 }
 
 struct at_address {

@@ -14,6 +14,10 @@ struct elf_sym {
 	uint8_t type; /* STT_* */
 };
 
+/*
+ * The file may be cut short while it is read: then what is gone is not found, and nothing worse
+ * happens (image.h).
+ */
 struct elf_file;
 /* fd stays the caller's and must outlive the file. -errno + why. */
 int elf_file_open(int fd, struct elf_file **out, char *why, size_t why_len);
@@ -34,16 +38,19 @@ void elf_nearest(const struct elf_file *ef, const char *glob, char *buf, size_t 
 /* Offset in the file of an address in an executable segment; -ENOENT. */
 int elf_offset(const struct elf_file *ef, uint64_t addr, uint64_t *off);
 int elf_address(const struct elf_file *ef, uint64_t off, uint64_t *addr); /* the other way */
-/* The code at an address, len bytes or fewer when the segment ends; mapped, owned by the file. */
+/* The code at an address, len bytes or fewer when the segment ends; owned by the file. */
 int elf_code(const struct elf_file *ef, uint64_t addr, size_t len, struct insn_part *out);
 /* The i-th executable segment, from 0; false: no more. */
 bool elf_text(const struct elf_file *ef, int i, struct insn_part *out);
 
-/* Bytes of any loaded segment; left: how many to its end. NULL: none there. Owned by the file. */
-const uint8_t *elf_data(const struct elf_file *ef, uint64_t addr, uint64_t *left);
+/* Bytes of any loaded segment; got: how many, fewer than wanted only where it ends. NULL: none
+ * there. Owned by the file. */
+const uint8_t *elf_data(const struct elf_file *ef, uint64_t addr, uint64_t want, uint64_t *got);
 /* Address of .eh_frame_hdr (see unwind.h), 0: none. */
 uint64_t elf_unwind_header(const struct elf_file *ef);
 uint64_t elf_dynamic(const struct elf_file *ef); /* of the dynamic section, 0: none */
+/* Has it become shorter since it was opened? What was not found may have been there. */
+bool elf_cut_short(const struct elf_file *ef);
 /* Name of the function that .dynsym or .symtab puts at this very address, NULL: none. */
 const char *elf_name_at(const struct elf_file *ef, uint64_t addr);
 

@@ -372,6 +372,14 @@ int plan_make_function(const struct profile *p, int probe, const struct map_file
 	return 0;
 }
 
+static void say_cut_short(struct plan *plan)
+{
+	for (int i = 0; i < plan->nprobe; i++)
+		if (!plan->probe[i].ok && !plan->probe[i].off)
+			snprintf(plan->probe[i].reason, sizeof(plan->probe[i].reason),
+				 "the file was cut short while it was read: restart the process");
+}
+
 int plan_make(const struct profile *p, const struct map_file *f, bool no_return, int fd,
 	      const char *why, struct plan **out)
 {
@@ -390,6 +398,8 @@ int plan_make(const struct profile *p, const struct map_file *f, bool no_return,
 	err = resolve_all(plan, p, f->base, ef, why);
 	if (!err)
 		settle_places(plan, p);
+	if (ef && elf_cut_short(ef))
+		say_cut_short(plan);
 	elf_file_close(ef);
 	if (err) {
 		plan_free(plan);

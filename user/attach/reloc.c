@@ -20,21 +20,20 @@ struct table {
 };
 
 struct dynamic {
+	const struct elf_file *ef;
 	enum insn_machine machine;
 	struct table rela[2]; /* DT_RELA, DT_JMPREL */
 	struct table relr;
-	const uint8_t *sym, *str;
-	uint64_t sym_left, str_left;
+	uint64_t sym, str; /* addresses */
 };
 
 static struct table table_at(const struct elf_file *ef, uint64_t addr, uint64_t bytes)
 {
 	struct table t = {0};
-	uint64_t left;
 
-	t.p = elf_data(ef, addr, &left);
-	if (t.p)
-		t.bytes = bytes < left ? bytes : left;
+	t.p = bytes ? elf_data(ef, addr, bytes, &t.bytes) : NULL;
+	if (!t.p)
+		t.bytes = 0;
 	return t;
 }
 
@@ -42,7 +41,7 @@ static struct table table_at(const struct elf_file *ef, uint64_t addr, uint64_t 
 static bool dynamic_read(const struct elf_file *ef, struct dynamic *d)
 {
 	uint64_t left, val[DT_RELR + 1] = {0}, at = elf_dynamic(ef);
-	const uint8_t *p = at ? elf_data(ef, at, &left) : NULL;
+	const uint8_t *p = at ? elf_data(ef, at, DYN_MAX * sizeof(Elf64_Dyn), &left) : NULL;
 	Elf64_Dyn dyn;
 
 	memset(d, 0, sizeof(*d));
@@ -57,29 +56,34 @@ static bool dynamic_read(const struct elf_file *ef, struct dynamic *d)
 		p += sizeof(dyn);
 		left -= sizeof(dyn);
 	}
+	d->ef = ef;
 	d->machine = elf_machine(ef);
 	d->rela[0] = table_at(ef, val[DT_RELA], val[DT_RELASZ]);
 	d->rela[1] = table_at(ef, val[DT_JMPREL], val[DT_PLTREL] == DT_RELA ? val[DT_PLTRELSZ] : 0);
 	d->relr = table_at(ef, val[DT_RELR], val[DT_RELRSZ]);
-	d->sym = elf_data(ef, val[DT_SYMTAB], &d->sym_left);
-	d->str = elf_data(ef, val[DT_STRTAB], &d->str_left);
+	d->sym = val[DT_SYMTAB];
+	d->str = val[DT_STRTAB];
 	return true;
 }
 
 static bool symbol(const struct dynamic *d, uint64_t n, Elf64_Sym *sym)
 {
-	if (!d->sym || n >= d->sym_left / sizeof(*sym))
+	uint64_t got;
+	const uint8_t *p =
+		d->sym ? elf_data(d->ef, d->sym + n * sizeof(*sym), sizeof(*sym), &got) : NULL;
+
+	if (!p || got < sizeof(*sym))
 		return false;
-	memcpy(sym, d->sym + n * sizeof(*sym), sizeof(*sym));
+	memcpy(sym, p, sizeof(*sym));
 	return true;
 }
 
 static bool is_named(const struct dynamic *d, const Elf64_Sym *sym, const char *name)
 {
-	size_t len = strlen(name) + 1;
+	uint64_t len = strlen(name) + 1, got;
+	const uint8_t *p = d->str ? elf_data(d->ef, d->str + sym->st_name, len, &got) : NULL;
 
-	return d->str && sym->st_name < d->str_left && len <= d->str_left - sym->st_name &&
-	       !memcmp(d->str + sym->st_name, name, len);
+	return p && got == len && !memcmp(p, name, len);
 }
 
 typedef bool (*rela_fn)(void *ctx, const struct dynamic *d, const Elf64_Rela *r); /* true: stop */
@@ -201,7 +205,7 @@ bool reloc_pointer(const struct elf_file *ef, uint64_t at, uint64_t *out)
 		return false;
 	each_rela(&d, pointer_one, &p);
 	if (!p.found && in_relr(&d.relr, at)) {
-		word = elf_data(ef, at, &left);
+		word = elf_data(ef, at, 8, &left);
 		if (!word || left < 8)
 			return false;
 		memcpy(&p.value, word, 8);

@@ -15,6 +15,7 @@
 #define ENC_DATA_SDATA4  0x3b
 #define HDR_BYTES        12 /* version, three encodings, eh_frame_ptr, fde_count */
 #define ROW_BYTES        8  /* initial location, address of the FDE */
+#define ENTRY_MAX        (1 << 20)
 
 #define CFA_advance_loc        0x40 /* in the top two bits */
 #define CFA_offset             0x80
@@ -68,31 +69,51 @@ static uint64_t relative(uint64_t base, uint64_t raw32)
 	return base + (uint64_t)(int64_t)(int32_t)raw32;
 }
 
+/* Exactly n bytes at an address. */
+static bool cursor_at(const struct elf_file *ef, uint64_t addr, uint64_t n, struct cursor *c)
+{
+	uint64_t got;
+	const uint8_t *p = elf_data(ef, addr, n, &got);
+
+	if (!p || got < n)
+		return false;
+	*c = (struct cursor){p, p + n, false};
+	return true;
+}
+
+static bool row_at(const struct elf_file *ef, uint64_t hdr, uint64_t i, struct cursor *c)
+{
+	return cursor_at(ef, hdr + HDR_BYTES + i * ROW_BYTES, ROW_BYTES, c);
+}
+
 /* Address of the FDE whose first address is the last one <= addr. */
 static int search(const struct elf_file *ef, uint64_t addr, uint64_t *fde)
 {
-	uint64_t hdr = elf_unwind_header(ef), left, count, lo = 0, hi;
-	const uint8_t *p = hdr ? elf_data(ef, hdr, &left) : NULL;
+	uint64_t hdr = elf_unwind_header(ef), count, lo = 0, hi;
 	struct cursor c;
 
-	if (!p || left < HDR_BYTES)
+	if (!hdr || !cursor_at(ef, hdr, HDR_BYTES, &c))
 		return -ENOENT;
-	if (p[0] != 1 || p[1] != ENC_PCREL_SDATA4 || p[2] != ENC_UDATA4 || p[3] != ENC_DATA_SDATA4)
+	if (c.p[0] != 1 || c.p[1] != ENC_PCREL_SDATA4 || c.p[2] != ENC_UDATA4 ||
+	    c.p[3] != ENC_DATA_SDATA4)
 		return -EBADMSG;
-	c = (struct cursor){p + 8, p + left, false};
+	c.p += 8;
 	count = take(&c, 4);
-	if (!count || count > (left - HDR_BYTES) / ROW_BYTES)
+	if (!count || !row_at(ef, hdr, count - 1, &c))
 		return -EBADMSG;
 	for (hi = count; hi - lo > 1;) {
 		uint64_t mid = lo + (hi - lo) / 2;
 
-		c = (struct cursor){p + HDR_BYTES + mid * ROW_BYTES, p + left, false};
+		if (!row_at(ef, hdr, mid, &c))
+			return -EBADMSG;
 		if (relative(hdr, take(&c, 4)) <= addr)
 			lo = mid;
 		else
 			hi = mid;
 	}
-	c = (struct cursor){p + HDR_BYTES + lo * ROW_BYTES + 4, p + left, false};
+	if (!row_at(ef, hdr, lo, &c))
+		return -EBADMSG;
+	c.p += 4;
 	*fde = relative(hdr, take(&c, 4));
 	return 0;
 }
@@ -100,17 +121,13 @@ static int search(const struct elf_file *ef, uint64_t addr, uint64_t *fde)
 /* The entry (CIE or FDE) at an address: its bytes behind the length. */
 static int entry(const struct elf_file *ef, uint64_t at, struct cursor *c)
 {
-	uint64_t left, len;
-	const uint8_t *p = elf_data(ef, at, &left);
+	uint64_t len;
 
-	if (!p || left < 8)
+	if (!cursor_at(ef, at, 4, c))
 		return -EBADMSG;
-	*c = (struct cursor){p, p + left, false};
 	len = take(c, 4);
-	if (!len || len == 0xffffffff || len > left - 4) /* 64-bit entries: nobody writes them */
-		return -EBADMSG;
-	c->end = c->p + len;
-	return 0;
+	/* 64-bit entries (a length of 2^32 - 1): nobody writes them */
+	return len && len <= ENTRY_MAX && cursor_at(ef, at + 4, len, c) ? 0 : -EBADMSG;
 }
 
 /* Of a CIE: does its augmentation begin with z (so that FDEs say how much to skip), and are
