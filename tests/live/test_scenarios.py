@@ -6,6 +6,7 @@ import unittest
 import sp
 from scenario_case import DEADLINES, INFLIGHT_S, ScenarioCase, Together, model_time, scenarios, wait_deadlines
 from node import Node
+from side_by_side import SideBySide
 
 
 class Scenario(Together):
@@ -30,7 +31,7 @@ for _name in ("posted-twice", "abort-retry-forward", "killed-reused", "transfer-
     Native.add(_name, native=True)
 
 
-class Healthy(ScenarioCase):
+class Healthy(SideBySide, ScenarioCase):
     def quiet(self, name, **how):
         _, watch = self.run_scenario(name, **how)
         self.assertEqual(watch.of_type("stuck"), [])
@@ -56,7 +57,9 @@ class Healthy(ScenarioCase):
         self.quiet("healthy", seconds=2.0, env={"SILENTPIN_UPROBE": "multi"})
 
 
-class Special(ScenarioCase):
+class Special(SideBySide, ScenarioCase):
+    AT_ONCE = 2  # one has ten thousand rooms
+
     def past_the_attach(self, watch):
         """Until an announcement can no longer be the second of two, the first before the attach."""
         began = sp.time.monotonic_ns()
