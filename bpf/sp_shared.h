@@ -258,7 +258,8 @@ struct sp_rec {
  * bytes (a std::string's or frame's size; of a string that was cut, one more than was copied).
  * len[i]: 0 scalar read well; > 0 bytes copied into data[] at the fetch program's data_at;
  * < 0 the negative errno of the read that failed (of a frame: its message is lost,
- * whatever follows of it); SP_LEN_UNSET: no alternative applied, or (frames) bytes not wanted. An empty composite has len SP_LEN_EMPTY.
+ * whatever follows of it); SP_LEN_UNSET: no alternative applied, or (frames) bytes not wanted. An
+ * empty composite has len SP_LEN_EMPTY.
  */
 #define SP_LEN_EMPTY (-30000)
 #define SP_LEN_UNSET (-30001)
@@ -339,8 +340,8 @@ enum sp_counter {
 	SP_C_SOCK_FAULT,     /* payload that could not be read */
 	SP_C_SOCK_GAP,       /* directions given up because bytes passed unseen */
 	SP_C_EACH_CUT,       /* hits with more elements than are looked at */
-	SP_C_SCOPE_FULL,     /* threads whose enclosing calls are not known: map full */
-	SP_C_TALLY_FULL,
+	SP_C_SCOPE_FULL,     /* calls whose enclosing calls are not known: map full */
+	SP_C_TALLY_FULL,     /* elements not counted: map full */
 	SP_C_MAX,
 };
 

@@ -341,7 +341,8 @@ static void test_counters_are_told(void **state)
 		const char *kind;
 	} row[] = {{SP_C_RING_FULL, "ring-full"},         {SP_C_SAVE_FULL, "entry-map-full"},
 		   {SP_C_POLL_FULL, "poll-map-full"},     {SP_C_FRAME_FULL, "frame-map-full"},
-		   {SP_C_CONN_FULL, SP_LOSS_CONNECTIONS}, {SP_C_EACH_CUT, "elements-cut"}};
+		   {SP_C_CONN_FULL, SP_LOSS_CONNECTIONS}, {SP_C_EACH_CUT, "elements-cut"},
+		   {SP_C_SCOPE_FULL, "scope-map-full"},   {SP_C_TALLY_FULL, "tally-map-full"}};
 	struct rig *r = *state;
 	uint64_t now[SP_C_MAX] = {0};
 	struct sp_event last;

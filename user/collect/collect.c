@@ -325,6 +325,7 @@ void collect_counters(struct collect *c, const uint64_t now[SP_C_MAX], uint64_t 
 		{SP_C_RING_FULL, "ring-full"},         {SP_C_SAVE_FULL, "entry-map-full"},
 		{SP_C_POLL_FULL, "poll-map-full"},     {SP_C_FRAME_FULL, "frame-map-full"},
 		{SP_C_CONN_FULL, SP_LOSS_CONNECTIONS}, {SP_C_EACH_CUT, "elements-cut"},
+		{SP_C_SCOPE_FULL, "scope-map-full"},   {SP_C_TALLY_FULL, "tally-map-full"},
 	};
 
 	uint64_t since_ns = c->counted_ns ? c->counted_ns : now_ns;
