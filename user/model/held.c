@@ -350,16 +350,13 @@ static void end_replaced(struct model *m, struct room *r, const struct sp_event 
 	}
 }
 
-int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
+static int held_room(struct model *m, struct proc *p, struct room *r, const struct sp_event *ev)
 {
-	struct room *r = room_get(m, ev->pid, ev->room);
 	enum queue q = queue_of(ev->kind);
 	bool anew = false, assumed = false;
 	struct life *l;
 	int rc;
 
-	if (!r)
-		return -ENOMEM;
 	if (q == Q_NONE && !ev->op)
 		return entry_only(m, r, ev);
 	l = known_life(r, ev);
@@ -397,6 +394,20 @@ int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
 	if (l->seen)
 		l->seen->assumed |= assumed;
 	route_settle(m);
+	return rc;
+}
+
+int route_held(struct model *m, struct proc *p, const struct sp_event *ev)
+{
+	struct room *r = room_get(m, ev->pid, ev->room);
+	int rc;
+
+	if (!r)
+		return -ENOMEM;
+	/* what is given up meanwhile may take other rooms with it, the longest idle ones */
+	room_ref(m, r);
+	rc = held_room(m, p, r, ev);
+	room_unref(m, r);
 	return rc;
 }
 

@@ -112,17 +112,23 @@ static int announcer(struct model *m, struct proc *p, const struct sp_event *ev)
 static int route_announce(struct model *m, struct proc *p, const struct sp_event *ev)
 {
 	struct room *r = room_get(m, ev->pid, ev->room);
-	struct agent *a = agent_get(m, ev->pid, ev);
-	int rc = r && a ? announcer(m, p, ev) : -ENOMEM;
+	struct agent *a;
+	int rc = -ENOMEM;
 
-	if (rc)
+	if (!r)
 		return rc;
-	/* opening a life may forget others, and with them what only they refer to */
-	agent_ref(m, a);
+	/* opening a life may forget others, and with them what only they refer to; so may a new
+	 * agent, or thread */
 	room_ref(m, r);
-	rc = announce(m, p, r, a, ev);
+	a = agent_get(m, ev->pid, ev);
+	if (a) {
+		agent_ref(m, a);
+		rc = announcer(m, p, ev);
+		if (!rc)
+			rc = announce(m, p, r, a, ev);
+		agent_unref(m, a);
+	}
 	room_unref(m, r);
-	agent_unref(m, a);
 	return rc;
 }
 
