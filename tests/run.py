@@ -216,7 +216,7 @@ def main():
     if a.only in (None, "python"):
         run_python("tests/node", a.word, totals)
     for name in ("attach_smoke", "attach_messages", "attach_process", "attach_calls", "attach_each",
-                 "attach_returns"):
+                 "attach_returns", "attach_plans"):
         if a.only in (None, "live") and a.word in name:
             for backend in ("multi", "perf"):
                 run_cmocka(os.path.join(a.build, "live", name), totals, SILENTPIN_UPROBE=backend)

@@ -390,7 +390,8 @@ static void test_rows(void **state)
 	rig_open(&rig, yaml);
 	rig_add(&rig, target.pid, PROBES);
 	attach_rows(rig.attach, count_row, wet);
-	assert_int_equal(attach_dry_rows(rig.profile, target.pid, RETURNS_FINE, count_row, dry, &err), 0);
+	assert_int_equal(
+		attach_dry_rows(rig.profile, target.pid, RETURNS_FINE, count_row, dry, &err), 0);
 	assert_int_equal(wet[1], PROBES);
 	assert_int_equal(wet[0], 1);
 	assert_int_equal(dry[1], PROBES);

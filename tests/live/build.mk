@@ -3,7 +3,7 @@ LIVE_B := $(B)/live
 LIVE_HDRS := $(wildcard tests/live/*.h tests/live/targets/*.h)
 
 .PHONY: targets
-targets: $(LIVE_B)/attach_smoke $(LIVE_B)/attach_messages $(LIVE_B)/attach_process $(LIVE_B)/smoke_target $(LIVE_B)/libsmoke.so $(LIVE_B)/libsmokexx.so $(LIVE_B)/attach_calls $(LIVE_B)/attach_each $(LIVE_B)/attach_returns \
+targets: $(LIVE_B)/attach_smoke $(LIVE_B)/attach_messages $(LIVE_B)/attach_process $(LIVE_B)/smoke_target $(LIVE_B)/libsmoke.so $(LIVE_B)/libsmokexx.so $(LIVE_B)/attach_calls $(LIVE_B)/attach_each $(LIVE_B)/attach_returns $(LIVE_B)/attach_plans \
 	$(LIVE_B)/libsmokecalls.so
 	@:
 

@@ -418,6 +418,7 @@ void attach_tick(struct attach *a)
 	forget_threads(a, now);
 	adopt_strays(a, now);
 	socks_tick(a, now);
+	plans_sweep(a, now);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to attach in one library file: resolved once, used for every process that maps the file. A
+ * What to attach in one library file: resolved once, used for every process that maps the file, and
+ * kept for as long as one of them is watched. A
  * file that cannot be read has a plan too, in which every probe carries the reason.
  */
 #ifndef SP_ATTACH_PLAN_H
@@ -47,6 +48,7 @@ struct plan {
 	int nprobe;
 	struct plan_pointed *pointed; /* by pointer.h */
 	int npointed;
+	uint64_t swept_ns; /* internal: when plans_sweep first met it */
 	int filling; /* internal: the probe that sites are being added to, and whether it is one of
 			elements */
 	bool each;

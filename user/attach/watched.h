@@ -78,6 +78,7 @@ struct attach {
 	struct front **front;
 	int nfronts;
 	uint64_t fronts_ns, uring_ns; /* when to look next */
+	uint64_t sweep_ns;
 };
 
 /* Attach what is mapped now and was not before. Probes new in place, or -errno when the process
@@ -94,6 +95,9 @@ int watched_add_plan(struct attach *a, struct watched *w, struct plan *plan);
 int watched_link_error(const struct watched *w);
 /* Forget its libraries; their links are closed in the background. */
 void watched_drop_libs(struct watched *w);
+
+/* Free the plans that no process uses, once in a while. */
+void plans_sweep(struct attach *a, uint64_t now);
 
 void attach_notify(const struct attach *a, const struct attach_notice *n);
 
