@@ -119,7 +119,7 @@ class TargetChanges(unittest.TestCase):
             with sp.Watch("-p", node.pid, *FAST) as watch:
                 second = node.add_rank(fork=True)
                 watch.wait_alert(lambda a: a["type"] == "target" and a["pid"] == second["pid"]
-                                 and a["what"] == "attached", 4, "the child attached")
+                                 and a["what"] == "attached", 20, "the child attached")
                 decode = node.decode(rank=second["rank"])
                 room = node.room()
                 node.hook(rank=second["rank"], lose_aux=[room])
@@ -134,7 +134,7 @@ class TargetChanges(unittest.TestCase):
             with sp.Watch("-p", node.pid, *CALM) as watch:
                 decode = node.decode()
                 serve(node, decode, 1)  # maps libnixl
-                watch.wait_err("libnixl", 5)
+                watch.wait_err("libnixl", 30)  # twenty times as long as the attach took, at most
                 room = pin(node, decode)
                 self.assertEqual(watch.wait_stuck(room)["cause"], "aux-missing")
 
@@ -159,7 +159,7 @@ class TargetChanges(unittest.TestCase):
                                 "the node ready")
             pid = sp.json.loads(ready)["pid"]
             sp.wait_for(lambda: any(f"pid {pid}: probes in place" in e and "libnixl" in e
-                                    for e in list(watch.err)), 5, "probes in the scheduler's libnixl")
+                                    for e in list(watch.err)), 30, "probes in the scheduler's libnixl")
             watch.p.stdin.write("go\n")
             watch.p.stdin.flush()
             alert = watch.wait_alert(lambda a: a["type"] == "stuck")
