@@ -157,6 +157,36 @@ static void test_own_queue_pair_first(void **state)
 	rig_free(r);
 }
 
+/* The number of calls of a process that has gone, told late: it is not there again for that. */
+static void test_counted_of_the_gone(void **state)
+{
+	struct rig *r = calls_view_rig();
+	const struct said *s;
+
+	(void)state;
+	for (r->pid = 1000; r->pid < 1100; r->pid++) {
+		struct sp_event ev = call_event(r, 1, 0, COPY, "count", "");
+
+		target(r, 0.5, "exited", 0);
+		ev.count = 5;
+		feed(r, &ev);
+		left(r, 1, W1, SYNC);
+	}
+	/* the ranks that are there are found all the same */
+	r->pid = PID;
+	ok(r, 2);
+	held(r, 3, .room = "7001", .rid = "x", .op = 0x10, .kind = "inflight", .code = READY);
+	r->pid = 200;
+	ok(r, 2);
+	held(r, 3, .room = "7001", .rid = "x", .op = 0x10, .kind = "inflight", .code = DONE);
+	let_go_of(r, 5, "7001", "x", 0x10);
+	r->pid = PID;
+	rounds(r, 5.5, 34);
+	s = expect_stuck(r, "7001", 33, CAUSE_RANK_DIVERGED, CONF_CERTAIN, 1);
+	assert_int_equal(s->v.culprit.pid, 200);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_reset_with_work_open),
 		cmocka_unit_test(test_many_queue_pairs),
 		cmocka_unit_test(test_own_queue_pair_first),
+		cmocka_unit_test(test_counted_of_the_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -271,6 +271,37 @@ static void test_ends(void **state)
 	assert_room(r, P_COPY, 1, "");
 }
 
+/* What was counted of a process is told before its end, and nothing of it is the next program's. */
+static void test_ends_counted(void **state)
+{
+	struct rig *r = *state;
+	struct sp_event over;
+
+	release(r, 1000);
+	for (uint64_t i = 0; i < 3; i++)
+		give(r, P_COPY, 1, 0, 2000 + i, 2010 + i, 100);
+	give(r, P_COPY, 1, 2100, 2200, 2210, 20);
+	give_exit(r, PID, 3000, true);
+	sp_event_init(&over);
+	over.ns = 4000;
+	over.role = ROLE_TARGET;
+	over.pid = PID;
+	strcpy(over.kind, "exec");
+	collect_inject(r->c, &over);
+	give(r, P_COPY, 1, 0, 5000, 5010, 7);
+	release(r, 2 * SEC);
+	/* the end of the last thread is an event as well */
+	assert_int_equal(r->n, 4);
+	assert_string_equal(r->ev[0].kind, "count");
+	assert_int_equal(r->ev[0].count, 4);
+	assert_int_equal(r->ev[0].bytes, 320);
+	assert_int_equal(r->ev[0].ns, 2210);
+	assert_string_equal(r->ev[2].kind, "exec");
+	assert_string_equal(r->ev[3].kind, "count");
+	assert_int_equal(r->ev[3].count, 1);
+	assert_int_equal(r->ev[3].bytes, 7);
+}
+
 /* ---- bounds and rates
  * ---------------------------------------------------------------------------- */
 
@@ -375,6 +406,7 @@ int main(void)
 		RIG(test_thread_and_call),
 		RIG(test_loss_forgets),
 		RIG(test_ends),
+		RIG(test_ends_counted),
 		RIG(test_rate_with_a_room),
 		RIG(test_failures_without_a_room),
 		RIG(test_finish_tells_the_rest),

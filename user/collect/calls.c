@@ -65,13 +65,17 @@ void call_sum_add(struct call_sum *s, const struct sp_event *ev)
 	s->bytes += ev->bytes;
 	if (ev->status == OPS_ERROR)
 		s->failed += n;
+	if (ev->ns > s->ns)
+		s->ns = ev->ns;
 }
 
-static void add(struct call_sum *s, const struct call_sum *more)
+void call_sum_join(struct call_sum *s, const struct call_sum *more)
 {
 	s->n += more->n;
 	s->bytes += more->bytes;
 	s->failed += more->failed;
+	if (more->ns > s->ns)
+		s->ns = more->ns;
 }
 
 static struct entry *make(struct calls *c, const struct call_key *key)
@@ -151,17 +155,18 @@ void calls_count(struct calls *c, uint32_t pid, int probe, const char *room,
 	struct entry *e = get_any(c, pid, probe, room);
 
 	if (e)
-		add(doubtful ? &e->doubtful : &e->sum, sum);
+		call_sum_join(doubtful ? &e->doubtful : &e->sum, sum);
 }
 
+/* now_ns 0: at the time of the newest that was counted */
 static void tell(struct calls *c, struct entry *e, uint64_t now_ns)
 {
 	struct sp_event ev;
 	bool doubtful = e->doubtful.n;
 
-	add(&e->sum, &e->doubtful);
+	call_sum_join(&e->sum, &e->doubtful);
 	sp_event_init(&ev);
-	ev.ns = now_ns;
+	ev.ns = now_ns ? now_ns : e->sum.ns;
 	ev.role = ROLE_CALL;
 	ev.pid = e->key.pid;
 	ev.probe = (int16_t)e->key.probe;
@@ -192,6 +197,20 @@ void calls_flush(struct calls *c, uint64_t now_ns)
 	}
 }
 
+void calls_gone(struct calls *c, uint32_t pid)
+{
+	struct entry *next;
+
+	for (struct entry *e = c->table; e; e = next) {
+		next = e->hh.next;
+		if (e->key.pid != pid)
+			continue;
+		if (e->sum.n || e->doubtful.n)
+			tell(c, e, 0);
+		drop(c, e);
+	}
+}
+
 void calls_doubt(struct calls *c, uint32_t pid)
 {
 	for (struct entry *e = c->table; e; e = e->hh.next) {
@@ -201,7 +220,7 @@ void calls_doubt(struct calls *c, uint32_t pid)
 			continue;
 		all = get(c, e->key.pid, e->key.probe, "");
 		if (all)
-			add(&all->sum, &e->doubtful);
+			call_sum_join(&all->sum, &e->doubtful);
 		e->doubtful = (struct call_sum){.n = 0};
 	}
 }

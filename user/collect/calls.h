@@ -16,8 +16,10 @@
 /* What is counted and not told one by one. */
 struct call_sum {
 	uint64_t n, bytes, failed;
+	uint64_t ns; /* the newest of them */
 };
 void call_sum_add(struct call_sum *s, const struct sp_event *ev);
+void call_sum_join(struct call_sum *s, const struct call_sum *more);
 
 /* doubtful: a loss that was not noticed yet may take the event's room away. */
 typedef void (*calls_emit)(void *ctx, const struct sp_event *ev, bool doubtful);
@@ -31,6 +33,8 @@ void calls_count(struct calls *c, uint32_t pid, int probe, const char *room,
 		 const struct call_sum *sum, bool doubtful);
 /* Tell what was counted, at now_ns; a new second begins. */
 void calls_flush(struct calls *c, uint64_t now_ns);
+/* The process has ended, or become another program: tell what was counted, at its own time. */
+void calls_gone(struct calls *c, uint32_t pid);
 /* What was counted for rooms by doubtful means is the process's. pid 0: of all. */
 void calls_doubt(struct calls *c, uint32_t pid);
 size_t calls_entries(const struct calls *c);

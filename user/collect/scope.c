@@ -336,6 +336,7 @@ void scope_gone(struct scope *s, uint32_t pid, uint32_t tid)
 			forget_thread(s, t);
 	}
 	oprooms_clear(s->ops, pid);
+	calls_gone(s->calls, pid);
 	tallies_gone(s->tallies, pid);
 }
 

@@ -174,9 +174,7 @@ static void take_sums(struct node *to, struct node *from)
 		if (mine) {
 			mine->told += sum->told;
 			mine->failed += sum->failed;
-			mine->sum.n += sum->sum.n;
-			mine->sum.bytes += sum->sum.bytes;
-			mine->sum.failed += sum->sum.failed;
+			call_sum_join(&mine->sum, &sum->sum);
 		}
 		free(sum);
 	}

@@ -301,15 +301,29 @@ static int dropped(struct model *m, struct proc *p, const struct sp_event *ev)
 	return 0;
 }
 
+/* What is told of calls that were before, of a process that may have gone since: it is not there
+ * again for that. */
+static bool of_before(const struct sp_event *ev)
+{
+	return !strcmp(ev->kind, "count") || !strcmp(ev->kind, "left");
+}
+
 /* A call is evidence: it moves nothing, and of a life that stands still only what changes the
  * evidence is worth another look. */
 int route_call(struct model *m, const struct sp_event *ev)
 {
-	struct proc *p = proc_get(m, ev->pid);
 	struct life *l = called_life(m, ev);
 	bool changes = true;
+	struct proc *p;
 	int rc = 0;
 
+	HASH_FIND(hh, m->procs, &ev->pid, sizeof(ev->pid), p);
+	if (!p && of_before(ev)) {
+		tell_taken(m, ev, NULL);
+		return 0;
+	}
+	if (!p)
+		p = proc_get(m, ev->pid);
 	if (!p)
 		return -ENOMEM;
 	if (l)
