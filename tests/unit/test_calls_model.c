@@ -174,6 +174,37 @@ static void never_raises(struct rig *r, const char *evidence)
 	rig_free(r);
 }
 
+/* A call that is told late, as it had waited for the one around it, has not left a younger one. */
+static void test_late_call_leaves_its_own(void **state)
+{
+	struct rig *r = calls_rig();
+	struct said now = {0};
+	struct sp_event ev;
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	kv(r, 1, W1, 0xa0, "7001", 0, 1);
+	inside(r, 6, W1, SYNC, 5, "");
+	inside(r, 12, W2, COPY, 11, "");
+	ev = call_event(r, 3, W1, SYNC, "sync", "");
+	ev.took_ns = S(1);
+	ev.code = 700;
+	ev.status = OPS_ERROR;
+	feed(r, &ev);
+	to(r, 40);
+	assert_true(has_evidence(nth(r, ALERT_STUCK, "7001", 0),
+				 "thread 111, which posts for this room, has been in "
+				 "cuStreamSynchronize (stream 0x7f00) for 26.0 s"));
+	/* its own return does */
+	ev.ns = S(1041);
+	ev.took_ns = S(36);
+	feed(r, &ev);
+	now.v = look(r, "7001", 1).v;
+	assert_true(has_evidence(&now, "in progress for 40.0 s"));
+	assert_false(has_evidence(&now, "cuStreamSynchronize (stream 0x7f00)"));
+	rig_free(r);
+}
+
 /* What is not verified, what waits by its nature, what is over, and what another thread does. */
 static void test_blocked_in_doubt(void **state)
 {
@@ -388,6 +419,7 @@ int main(void)
 		cmocka_unit_test(test_newest_life),
 		cmocka_unit_test(test_blocked_by_scope),
 		cmocka_unit_test(test_blocked_later),
+		cmocka_unit_test(test_late_call_leaves_its_own),
 		cmocka_unit_test(test_blocked_in_doubt),
 		cmocka_unit_test(test_innermost),
 		cmocka_unit_test(test_behind_a_call),

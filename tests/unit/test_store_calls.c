@@ -118,16 +118,20 @@ static void test_late_event(void **state)
 	ev = call_event("copy", OPS_DONE, START + 5 * SEC);
 	store_event(s, &ev, &x.l);
 	ev.ns = START + 2 * SEC;
+	ev.took_ns = SEC / 2;
 	snprintf(ev.room, sizeof(ev.room), "7");
 	store_event(s, &ev, &x.l);
 	store_close(s, START + 6 * SEC);
 	b = rig_read(r);
 	assert_int_equal(b.nev, 3);
+	/* the model must find the same entry */
 	assert_int_equal(b.ev[2].ns, START + 5 * SEC);
+	assert_int_equal(b.ev[2].took_ns, 3 * SEC + SEC / 2);
 	rec = rig_open(r);
 	assert_int_equal(rec_events(rec, &b.life[0], back_event, &own, &err), 0);
 	assert_int_equal(own.nev, 3);
 	assert_int_equal(own.ev[2].ns, START + 2 * SEC);
+	assert_int_equal(own.ev[2].took_ns, SEC / 2);
 	rec_close(rec);
 	back_free(&b);
 	back_free(&own);

@@ -230,6 +230,12 @@ static struct calls *calls_for(struct model *m, struct proc *p, struct life *l)
 	return c ? l->calls : NULL;
 }
 
+/* When it was entered, though it may be told later than it returned. */
+static uint64_t entry_ns(const struct sp_event *ev)
+{
+	return ev->took_ns < ev->ns ? ev->ns - ev->took_ns : ev->ns;
+}
+
 /* A call that has returned. */
 static int called(struct model *m, struct proc *p, const struct sp_event *ev, struct life *l,
 		  bool *changes)
@@ -239,8 +245,7 @@ static int called(struct model *m, struct proc *p, const struct sp_event *ev, st
 
 	if (!sum)
 		return -ENOMEM;
-	*changes = left(m, p, ev, m->now - (ev->took_ns < m->now ? ev->took_ns : 0)) ||
-		   ev->status == OPS_ERROR;
+	*changes = left(m, p, ev, entry_ns(ev)) || ev->status == OPS_ERROR;
 	if (ev->object[0] && ev->status == OPS_ERROR && completes(m, ev->probe))
 		w = worked_get(m, p->calls, ev->object);
 	if (w) {

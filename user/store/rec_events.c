@@ -121,6 +121,15 @@ static uint64_t real_ns(sqlite3_stmt *st, uint64_t taken_ns)
 	return ns ? (uint64_t)ns : taken_ns;
 }
 
+/* Its entry stays what it was, though its return is told later. */
+static void keep_entry(sqlite3_stmt *st, struct sp_event *ev)
+{
+	uint64_t real = real_ns(st, ev->ns);
+
+	if (ev->took_ns && real < ev->ns)
+		ev->took_ns += ev->ns - real;
+}
+
 static void take_event(sqlite3_stmt *st, struct sp_event *ev)
 {
 	ev->ns = (uint64_t)sqlite3_column_int64(st, 1);
@@ -178,6 +187,7 @@ static int all_events(struct recording *r,
 		const struct known_life *l = row ? find_life(&known, row) : NULL;
 
 		take_event(st, &ev);
+		keep_entry(st, &ev);
 		if (l && known.names && !ev.room[0]) {
 			const char *name = known.names + l->room;
 
