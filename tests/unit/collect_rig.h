@@ -34,7 +34,7 @@ enum {
 	P_FREE,  /* its end */
 	P_SEND,  /* a tally's post, scope: call */
 	P_RECV,  /* waits */
-	P_END,   /* a key of the tally is over */
+	P_END,   /* a key of the tally is over, but where bit 0 of the third number is set */
 };
 
 static const char rig_text[] =
@@ -86,9 +86,10 @@ static const char rig_text[] =
 	"fetch: \"$arg1\", type: u64}], event: {role: call, kind: recv}}\n"
 	"      - {name: end, library: x, symbol: end, each: {list: \"$arg2\", next: 8}, args: "
 	"[{name: "
-	"qp, fetch: \"$arg1\", type: u32}, {name: dev, fetch: \"$arg3\", type: x64}], tally: "
-	"{name: "
-	"queue pair, key: qp, within: dev, ends: true}, event: {role: call, kind: end}}\n";
+	"qp, fetch: \"$arg1\", type: u32}, {name: dev, fetch: \"$arg3\", type: x64}, {name: keeps, "
+	"fetch: \"$arg4\", type: x64}], tally: {name: queue pair, key: qp, within: dev, ends: "
+	"true, "
+	"if: {fetch: \"$arg4\", mask: 1, zero: true}}, event: {role: call, kind: end}}\n";
 
 struct rig {
 	struct profile_file *pf;

@@ -340,6 +340,27 @@ static void test_key_is_over(void **state)
 	assert_int_equal(last_tally(r)->code, 3);
 }
 
+/* A call that may end a queue and does not (the state is not set): all is open there as before. */
+static void test_key_goes_on(void **state)
+{
+	struct rig *r = *state;
+
+	look(r, 3 * SEC, 5, 5, 3, SEC, SEC);
+	give(r, P_END, 1, 0, 4 * SEC, 4 * SEC, 17, 0, 1);
+	look(r, 5 * SEC, 5, 5, 3, SEC, SEC);
+	collect_finish(r->c, 6 * SEC);
+	release(r, 6 * SEC);
+	assert_int_equal(kinds(r, "dropped"), 0);
+	assert_int_equal(kinds(r, "tally"), 1);
+	assert_int_equal(last_tally(r)->code, 2);
+	/* nor is it a call that has ended one */
+	assert_null(nth(r, P_END, 0));
+	assert_int_equal(kinds(r, "count"), 0);
+	give(r, P_END, 1, 0, 7 * SEC, 7 * SEC, 17, 0, 2);
+	release(r, 8 * SEC);
+	assert_int_equal(kinds(r, "dropped"), 1);
+}
+
 /* Its number comes again before anybody has looked: posts of now are not those of then. */
 static void test_key_comes_again(void **state)
 {
@@ -443,6 +464,7 @@ int main(void)
 		RIG(test_room_of_a_tally),
 		RIG(test_room_of_what_was_refused),
 		RIG(test_key_is_over),
+		RIG(test_key_goes_on),
 		RIG(test_key_comes_again),
 		RIG(test_operation_with_the_number),
 		RIG(test_number_of_two),

@@ -272,8 +272,8 @@ void scope_record(struct scope *s, const struct sp_rec_hit *rec, const struct sp
 	struct sp_event mark;
 	struct thread *t;
 
-	if (s->p->probes[rec->h.probe].each.tally == SP_TALLY_END)
-		tallies_end(s->tallies, rec);
+	if (s->p->probes[rec->h.probe].each.tally == SP_TALLY_END && !tallies_end(s->tallies, rec))
+		ev = NULL;
 	if (ev && more->work != WORK_NONE && ev->role == ROLE_CALL) {
 		mark = *ev;
 		mark.flags |= EV_MARK;

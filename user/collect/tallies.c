@@ -223,19 +223,48 @@ static void tell_dropped(struct tallies *t, struct tally *k, const struct sp_rec
 	t->emit(t->ctx, &ev, false);
 }
 
-void tallies_end(struct tallies *t, const struct sp_rec_hit *rec)
+static bool same_value(const struct sp_fetch *a, const struct sp_fetch *b)
+{
+	return a->nops == b->nops && a->off == b->off && a->type == b->type &&
+	       (a->flags & SP_F_MEM) == (b->flags & SP_F_MEM) &&
+	       !memcmp(a->op, b->op, a->nops * sizeof(a->op[0]));
+}
+
+/* The tally's `if`, as the kernel has decided it, where an argument has its value. */
+static bool asks(const struct profile_probe *pr, const struct sp_rec_hit *rec)
+{
+	const struct sp_fetch *cond = &pr->each.asks;
+
+	for (int i = 0; pr->each.has_asks && i < pr->prog.nfetch; i++) {
+		const struct sp_fetch *f = &pr->prog.fetch[i];
+		uint64_t v;
+
+		if (f->flags & SP_F_COND || !same_value(f, cond) || rec->len[f->arg])
+			continue;
+		v = rec->val[f->arg];
+		if (cond->max)
+			v &= cond->max;
+		return cond->flags & SP_F_ZERO ? !v : v;
+	}
+	return true;
+}
+
+bool tallies_end(struct tallies *t, const struct sp_rec_hit *rec)
 {
 	struct tally *k;
 	struct key key;
 
+	if (!asks(&t->p->probes[rec->h.probe], rec))
+		return false;
 	k = key_of(t, rec, &key) ? find(t, &key) : NULL;
 	if (!k)
-		return;
+		return true;
 	if (k->told)
 		tell_dropped(t, k, &rec->h);
 	k->run = (struct run){.probe = k->run.probe};
 	k->early_asked = 0;
 	k->grew = 0;
+	return true;
 }
 
 void tallies_loss(struct tallies *t, uint32_t pid)

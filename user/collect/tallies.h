@@ -33,8 +33,9 @@ void tallies_known(struct tallies *t, uint32_t pid, uint32_t tid, uint64_t enter
 		   const char *room);
 void tallies_moved(struct tallies *t, uint32_t pid, uint32_t tid, uint64_t from_ns, uint64_t to_ns);
 /* The key is over, and what was open there with it (told, kind "dropped", where it has been told):
- * another one may come by the same number. */
-void tallies_end(struct tallies *t, const struct sp_rec_hit *rec);
+ * another one may come by the same number. False: by the tally's `if` it is not over; told only
+ * where an argument of the probe has the value that is asked for. */
+bool tallies_end(struct tallies *t, const struct sp_rec_hit *rec);
 /* Posts may have gone missing. */
 void tallies_loss(struct tallies *t, uint32_t pid);
 void tallies_gone(struct tallies *t, uint32_t pid);
