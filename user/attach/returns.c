@@ -22,6 +22,12 @@
 #include "attach/uprobe.h"
 #include "util/cleanup.h"
 
+#if defined(__x86_64__)
+#define X86 true
+#else
+#define X86 false
+#endif
+
 /* Of x86-64; the headers of the build machine may be older. */
 #define NR_URETPROBE 335
 #define NR_UPROBE    336
@@ -192,13 +198,14 @@ enum attach_returns returns_judge(int status, uint64_t hits, char *why, size_t l
 
 enum attach_returns returns_try(enum attach_backend backend, char *why, size_t len)
 {
-#if defined(__x86_64__)
 	static enum attach_returns known;
 	static char known_why[96];
 	uint64_t hits = 0;
 	int status = 0, err = 0;
 
-	if (!known) {
+	if (!known && !X86) {
+		known = RETURNS_FINE; /* there they are traps */
+	} else if (!known) {
 		err = try_child(backend, &status, &hits);
 		known = returns_judge(status, hits, known_why, sizeof(known_why));
 	}
@@ -208,12 +215,6 @@ enum attach_returns returns_try(enum attach_backend backend, char *why, size_t l
 	}
 	snprintf(why, len, "%s", known_why);
 	return known;
-#else
-	(void)backend;
-	(void)len;
-	why[0] = 0;
-	return RETURNS_FINE; /* there they are traps */
-#endif
 }
 
 bool attach_may_return(enum attach_returns r, pid_t pid)
