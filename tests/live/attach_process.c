@@ -331,10 +331,12 @@ static void test_exit(void **state)
 static void test_command(void **state)
 {
 	char program[PATH_MAX + 32], lib[PATH_MAX + 32];
+	char script[] = "/tmp/silentpin-test-XXXXXX";
 	char *argv[] = {program, lib, NULL}, *none[] = {"/nonexistent/program", NULL};
+	char *broken[] = {script, NULL};
 	struct target_child c;
 	struct sp_err err = {0};
-	int stdin_was = dup(0), keep_open[2];
+	int stdin_was = dup(0), keep_open[2], fd;
 
 	/* Its input never ends, so that it stays. */
 	assert_int_equal(pipe(keep_open), 0);
@@ -342,9 +344,16 @@ static void test_command(void **state)
 	snprintf(program, sizeof(program), "%s/smoke_target", rig_dir());
 	snprintf(lib, sizeof(lib), "%s/libsmoke.so", rig_dir());
 	rig_open(&rig, yaml);
-	assert_int_equal(target_spawn(none, &c, &err), 0);
-	assert_int_equal(target_go(&c, none[0], &err), -ENOENT);
+	assert_int_equal(target_spawn(none, &c, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "No such file"));
+	/* there, and what is to run it is not: only the exec says so */
+	fd = mkstemp(script);
+	assert_true(fd >= 0 && write(fd, "#!/no/such\n", 11) == 11 && !fchmod(fd, 0700));
+	close(fd);
+	assert_int_equal(target_spawn(broken, &c, &err), 0);
+	assert_int_equal(target_go(&c, broken[0], &err), -ENOENT);
+	assert_non_null(strstr(err.text, "No such file"));
+	unlink(script);
 	assert_int_equal(target_spawn(argv, &c, &err), 0);
 	rig_add(&rig, c.pid, 0);
 	assert_int_equal(target_go(&c, argv[0], &err), 0);
