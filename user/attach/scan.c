@@ -144,9 +144,24 @@ static void settle_returns(const struct attach *a, struct watched *w)
 	watched_drop_libs(w);
 }
 
+/*
+ * When to look again. A scan that is dear is made less often, by what it takes of a CPU: that it
+ * had to wait for one says nothing. One that placed probes is no measure, and what it found seldom
+ * comes alone.
+ */
+static void set_due(struct watched *w, uint64_t began, uint64_t cpu_ns, bool placed)
+{
+	uint64_t gap = began - w->born_ns < YOUNG_NS ? YOUNG_GAP : OLD_GAP;
+
+	if (!placed && cpu_ns * DUTY > gap)
+		gap = cpu_ns * DUTY < FORCE_GAP ? cpu_ns * DUTY : FORCE_GAP;
+	w->due_ns = mono_ns() + gap;
+	w->forced_ns = began + FORCE_GAP;
+}
+
 int watched_scan(struct attach *a, struct watched *w)
 {
-	uint64_t began = mono_ns(), took, gap;
+	uint64_t began = mono_ns(), cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct map_files files;
 	int added = 0, rc;
 
@@ -178,10 +193,7 @@ int watched_scan(struct attach *a, struct watched *w)
 		sock_watch_scan(a, w->id.pid, &w->sock, &files);
 	}
 	maps_free(&files);
-	took = mono_ns() - began;
-	gap = began - w->born_ns < YOUNG_NS ? YOUNG_GAP : OLD_GAP;
-	w->due_ns = began + took + (took * DUTY > gap ? took * DUTY : gap);
-	w->forced_ns = began + FORCE_GAP;
+	set_due(w, began, clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns, added > 0);
 	return rc ? rc : added;
 }
 

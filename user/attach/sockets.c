@@ -398,7 +398,7 @@ static void tick_target(struct attach *a, struct watched *w, bool uring, uint64_
 
 void socks_tick(struct attach *a, uint64_t now)
 {
-	uint64_t took;
+	uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), gap;
 	bool uring = now >= a->uring_ns;
 
 	if (!a->how || now < a->fronts_ns)
@@ -419,8 +419,8 @@ void socks_tick(struct attach *a, uint64_t now)
 	say_fronts(a);
 	if (uring)
 		a->uring_ns = now + URING_GAP;
-	took = mono_ns() - now;
-	a->fronts_ns = now + took + (took * DUTY > LOOK_GAP ? took * DUTY : LOOK_GAP);
+	gap = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns) * DUTY;
+	a->fronts_ns = mono_ns() + (gap > LOOK_GAP ? gap : LOOK_GAP);
 }
 
 /* ---- what others ask ------------------------------------------------------------------------- */
