@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import tempfile
 import threading
@@ -36,6 +37,21 @@ def run(*args, timeout=30, cwd=None, env=None, **kw):
     return subprocess.run([SILENTPIN, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           stdin=subprocess.DEVNULL, timeout=timeout * PATIENCE, cwd=cwd,
                           env=dict(os.environ, **(env or {})), text=True, **kw)
+
+
+def events(db):
+    """Those of a recording in their order, as dicts, with the names of probe and role, and the room of the life."""
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as c:
+        c.row_factory = sqlite3.Row
+        rows = c.execute("SELECT e.*, COALESCE(l.room, e.room) AS its_room, p.name AS probe_name, r.name AS role_name"
+                         " FROM event e LEFT JOIN life l ON l.id = e.life JOIN role r ON r.id = e.role"
+                         " LEFT JOIN probe p ON p.id = e.probe AND p.session = 1 ORDER BY e.ns, e.seq").fetchall()
+    return [dict(row, room=row["its_room"]) for row in rows]
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return [int(word) for word in f.read().split()]
 
 
 class Watch:

@@ -3,7 +3,6 @@
 never return. One process and one watch serve all tests of a class."""
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -50,16 +49,6 @@ class CallsCase(unittest.TestCase):
     def watch(cls, *args):
         return sp.Watch("-p", cls.app.pid, "--probes", cls.probes, "--record", "all", *args)
 
-    @classmethod
-    def read(cls, db):
-        with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as c:
-            c.row_factory = sqlite3.Row
-            rows = c.execute("SELECT e.*, coalesce(l.room, e.room) AS whose, p.name AS probe_name,"
-                             " r.name AS role_name FROM event e LEFT JOIN life l ON l.id = e.life"
-                             " LEFT JOIN probe p ON p.id = e.probe AND p.session = 1"
-                             " JOIN role r ON r.id = e.role ORDER BY e.ns, e.seq").fetchall()
-        return [dict(row, room=row["whose"]) for row in rows]
-
 
 class Rooms(CallsCase):
     """Healthy work, looked at afterwards."""
@@ -70,7 +59,7 @@ class Rooms(CallsCase):
         with cls.watch(*NEVER) as watch:
             cls.work(cls.app.say)
             watch.stop()
-            cls.events = cls.read(watch.db)
+            cls.events = sp.events(watch.db)
             cls.timeline = sp.run("timeline", "-i", watch.db, "101").stdout
         cls.calls = [e for e in cls.events if e["role_name"] == "call" and e["kind"] not in ("count", "work")]
         cls.alerts = watch.alerts
@@ -180,9 +169,9 @@ class Stuck(CallsCase):
             cls.stuck = {room: watch.wait_stuck(room) for room in (201, 202, 203, 204)}
             app.say("e", "release 1; unblock")
             cls.answers = [app.answer(t) for t in "abcd"]
-            sp.wait_for(lambda: len(cls.calls_of(cls.read(watch.db), "left")) == 5, 20, "the calls to be left")
+            sp.wait_for(lambda: len(cls.calls_of(sp.events(watch.db), "left")) == 5, 20, "the calls to be left")
             watch.stop()
-            cls.events = cls.read(watch.db)
+            cls.events = sp.events(watch.db)
 
     @staticmethod
     def calls_of(events, kind):

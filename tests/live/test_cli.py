@@ -76,6 +76,7 @@ class BadInput(unittest.TestCase):
 
     def test_uprobe_choice(self):
         self.refused("watch", "-p", os.getpid(), env={"SILENTPIN_UPROBE": "magic"}, words=["magic", "perf"])
+        self.refused("watch", "-p", os.getpid(), env={"SILENTPIN_RETURNS": "magic"}, words=["magic", "unfiltered"])
 
     def test_probes_file(self):
         bad = self.path("bad.yaml", b"version: 1\nprofiles:\n  - name: x\n    colour: red\n")

@@ -7,12 +7,12 @@ import sys
 import unittest
 
 import sp
+from scenario_case import deadlines
 
 sys.path.insert(0, os.path.join(sp.ROOT, "tests", "node"))
 from node import Node  # noqa: E402
 
-DEADLINES = tuple(word for stage in ("inflight", "ready", "releasing", "bootstrap")
-                  for word in ("--stuck-after", f"{stage}=5s"))
+DEADLINES = deadlines(5, 5)
 
 S = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 MAP = f"St13unordered_mapI{S}St6vectorIS6_SaIS6_EESt4hashIS6_ESt8equal_toIS6_ESaISt4pairIKS6_S9_EEE"

@@ -49,11 +49,6 @@ def files_under(folder):
     return {os.path.relpath(os.path.join(d, f), folder) for d, _, names in os.walk(folder) for f in names}
 
 
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-        return [int(word) for word in f.read().split()]
-
-
 class Dist(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -141,7 +136,7 @@ class Dist(unittest.TestCase):
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
             inner = sp.json.loads(pod.stdout.readline())["pid"]
-            init = str(children(pod.pid)[0])
+            init = str(sp.children(pod.pid)[0])
             watch = sp.Watch("-p", inner, "--stuck-after", "inflight=3s", "--for", "60s", db="/pin.db",
                              env={"CHROOT": CHROOT}, prefix=["nsenter", "-t", init, "-p", "unshare", "-m",
                                                              "sh", "-c", SIDECAR, "sh", root])
@@ -153,7 +148,7 @@ class Dist(unittest.TestCase):
                 (room,) = [e["room"] for e in final["pinned"]]
                 alert = watch.wait_stuck(room)
                 self.assertEqual((alert["cause"], alert["pid"]), ("aux-missing", inner))
-                os.kill(children(watch.p.pid)[0], signal.SIGINT)  # nsenter's child is silentpin
+                os.kill(sp.children(watch.p.pid)[0], signal.SIGINT)  # nsenter's child is silentpin
                 self.assertEqual(watch.p.wait(20 * sp.PATIENCE), 3)
         finally:
             pod.kill()

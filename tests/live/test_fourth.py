@@ -7,13 +7,13 @@ import sys
 import unittest
 
 import sp
+from scenario_case import deadlines
 
 sys.path.insert(0, os.path.join(sp.ROOT, "tests", "fourth"))
 import ferry_rig  # noqa: E402
 
 PROFILE = os.path.join(sp.ROOT, "tests", "fourth", "ferry.yaml")
-DEADLINES = [word for stage in ("bootstrap", "ready", "inflight", "releasing")
-             for word in ("--stuck-after", f"{stage}=5s")]
+DEADLINES = deadlines(5, 5)
 WORKERS = 4
 LIFT_LANE, PULL_LANE = 1, 2
 # room: stage, cause, confidence, pin

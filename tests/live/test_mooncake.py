@@ -24,7 +24,7 @@ NOTHING_SENT = {"abort-before-request", "abort-bootstrap", "abort-forward"}
 UNSEEN = {"healthy": set(), "batch": set(), "two-ranks": set(), "engine-error": set(), "decode-killed": set(),
           "call-blocked": {"transfer-stalled"}, "in-turns": set(), "in-turns-stalled": {"transfer-stalled"},
           "second-chunk-stalled": {"transfer-stalled", "queued-behind"}}
-# The names of the engine's methods in releases 0.3.4 to 0.3.12 and on the main branch of 2026.
+# The names of the engine's methods in releases 0.3.6 to 0.3.12 and on the main branch of 2026.
 REQUEST = "_ZN8mooncake14MultiTransport14submitTransferEmRKSt6vectorINS_9Transport15TransferRequestESaIS3_EE"
 NAMES = {"submit": REQUEST, "free": "_ZN8mooncake14MultiTransport11freeBatchIDEm",
          "open_segment": "_ZN8mooncake14TransferEngine11openSegmentERKNSt7__cxx1112basic_stringIcSt11char_traitsIc"
@@ -43,15 +43,6 @@ def posts(db):
                                   " WHERE r.name = 'post' ORDER BY e.ns, e.seq"):
             found.setdefault(op, []).append(room)
     return found
-
-
-def events(db):
-    """Those of probes, in their order, with the names of probe and role, and the room."""
-    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as c:
-        c.row_factory = sqlite3.Row
-        return c.execute("SELECT e.*, p.name AS probe_name, r.name AS role_name, l.room AS its_room FROM event e"
-                         " JOIN probe p ON p.id = e.probe AND p.session = 1 JOIN role r ON r.id = e.role"
-                         " LEFT JOIN life l ON l.id = e.life ORDER BY e.ns, e.seq").fetchall()
 
 
 class OverMooncake(Together):
@@ -167,7 +158,7 @@ class Inside(unittest.TestCase):
                 node.hook(cuda=[self.CUDA, None])
                 decode.done(rooms[2])
                 watch.stop()
-                found = [(e["its_room"], e["bytes"], e["code"]) for e in events(watch.db)
+                found = [(e["its_room"], e["bytes"], e["code"]) for e in sp.events(watch.db)
                          if (e["probe_name"], e["kind"]) == ("cuMemcpyAsync", "copy")]
         self.assertEqual(found, [(str(room), 5001 + i, 0) for i, room in enumerate(rooms)])
         self.assertEqual((alert["cause"], alert["confidence"], alert["pin"]), ("transfer-stalled", "likely", True))
@@ -201,8 +192,9 @@ class Program(unittest.TestCase):
                 self.assertEqual(p.returncode, 0)
                 watch.stop()
                 found = {}
-                for e in events(watch.db):
-                    found.setdefault(e["role_name"], []).append(e)
+                for e in sp.events(watch.db):
+                    if e["probe_name"]:
+                        found.setdefault(e["role_name"], []).append(e)
         finally:
             p.kill()
             p.wait()

@@ -134,7 +134,7 @@ class TargetChanges(unittest.TestCase):
             with sp.Watch("-p", node.pid, *CALM) as watch:
                 decode = node.decode()
                 serve(node, decode, 1)  # maps libnixl
-                watch.wait_err("libnixl", 30)  # twenty times as long as the attach took, at most
+                watch.wait_err("libnixl", 30)  # five seconds between two looks, at most
                 room = pin(node, decode)
                 self.assertEqual(watch.wait_stuck(room)["cause"], "aux-missing")
 

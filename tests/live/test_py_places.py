@@ -98,7 +98,7 @@ class Stripped(Base):
         with Target(os.path.join(self.dir, "python"), os.path.join(self.dir, "py_sched.py"), "--inflight", 3,
                     "--busy", 3, prefix=prefix, env=env) as outer:
             self.assertIn('"pid": 1', outer.line())
-            pid = self.child_of(outer.pid)
+            pid = sp.children(outer.pid)[0]
             outer.ask = Sched.ask.__get__(outer)
             inner = outer.ask("stacks")
             got = self.reads(outer, pid)
@@ -110,11 +110,6 @@ class Stripped(Base):
             for tid, frames in inner.items():
                 self.assertIn(frames[0][2], by_tid[here[int(tid)]][0])
                 self.assertEqual(len(frames), len(by_tid[here[int(tid)]]))
-
-    @staticmethod
-    def child_of(pid):
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-            return int(f.read().split()[0])
 
     @staticmethod
     def inner_tid(pid, tid):

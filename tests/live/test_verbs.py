@@ -6,7 +6,6 @@ import concurrent.futures
 import errno
 import os
 import re
-import sqlite3
 import sys
 import tempfile
 import unittest
@@ -73,23 +72,14 @@ class Posts:
             say("c", "unblock")
             self.app.answer("d")
             w.stop()
-            self.events, self.err = self.read(w.db), w.err
+            self.events, self.err = sp.events(w.db), w.err
         return self
-
-    @staticmethod
-    def read(db):
-        with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as c:
-            c.row_factory = sqlite3.Row
-            return [dict(r) for r in c.execute(
-                "SELECT e.*, COALESCE(e.room, l.room) AS its_room, p.name AS probe_name, r.name AS role_name"
-                " FROM event e LEFT JOIN probe p ON p.id = e.probe AND p.session = 1 LEFT JOIN life l ON l.id = e.life"
-                " JOIN role r ON r.id = e.role ORDER BY e.ns, e.seq")]
 
     def calls(self, probe, *kinds):
         return [e for e in self.events if e["role_name"] == "call" and e["probe_name"] == probe and e["kind"] in kinds]
 
     def tallies(self, db, number=257):
-        return [e for e in self.read(db) if e["kind"] in ("tally", "dropped") and e["object"] == qp(number)]
+        return [e for e in sp.events(db) if e["kind"] in ("tally", "dropped") and e["object"] == qp(number)]
 
 
 class Verbs(unittest.TestCase):

@@ -50,10 +50,12 @@ def second_chunk_stalled(run):
     """Decode is stopped within the second chunk of a room, whose first chunk was no last one and told
     nobody anything; another room of that decode waits behind it."""
     decode, first, second = run.decode(worker=0), run.room(), run.room()
-    run.send(decode, first, 128, forward_ms=600)
+    run.node.hook(passes=1)
+    run.send(decode, first, 128)
     run.node.wait(lambda s: s["counters"]["chunks"] >= 1, "the first chunk sent")
     decode.do("rate", bytes=SLOW_LINK)
     decode.announce(second, 32)
+    run.node.hook(passes=-1)
     run.writing(first, last=True)
     decode.stop()
     run.post(second, 32)

@@ -132,10 +132,12 @@ static void test_filtered(void **state)
 	bool already = target_filtered(getpid()); /* in a container */
 	char c;
 
-	assert_int_equal(pipe(said), 0);
 	for (int how = 0; how < 3; how++) {
-		pid_t pid = child(how);
+		pid_t pid;
 
+		assert_int_equal(pipe(said), 0);
+		pid = child(how);
+		close(said[1]); /* a child that cannot tell ends, and so does the wait */
 		assert_int_equal(read(said[0], &c, 1), 1);
 		assert_int_equal(target_filtered(pid), how > 0 || already);
 		assert_int_equal(attach_may_return(RETURNS_UNFILTERED, pid), !how && !already);
@@ -145,9 +147,8 @@ static void test_filtered(void **state)
 		waitpid(pid, NULL, 0);
 		/* in doubt: no */
 		assert_false(attach_may_return(RETURNS_UNFILTERED, pid));
+		close(said[0]);
 	}
-	close(said[0]);
-	close(said[1]);
 }
 
 /* ---- the plan -------------------------------------------------------------------------------- */

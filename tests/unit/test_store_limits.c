@@ -162,6 +162,7 @@ static void test_several_begin_it(void **state)
 		assert_int_equal(pipe(tried) | pipe(all_tried), 0);
 		for (int i = 0; i < STARTERS; i++)
 			pid[i] = start(open_at_once, r);
+		close(tried[1]);
 		for (int i = 0; i < STARTERS; i++)
 			assert_int_equal(read(tried[0], &c, 1), 1);
 		close(all_tried[1]);
@@ -172,7 +173,6 @@ static void test_several_begin_it(void **state)
 		}
 		close(all_tried[0]);
 		close(tried[0]);
-		close(tried[1]);
 		assert_int_equal(got[WON], 1);
 		assert_int_equal(got[BUSY], STARTERS - 1);
 		assert_string_equal(rig_sql(r, "SELECT count(*) FROM session"), "1");

@@ -24,8 +24,8 @@ static const struct cli_verb verbs[] = {
 static void usage(FILE *f)
 {
 	fprintf(f, "Usage: silentpin VERB [OPTION...]\n"
-		   "Find the rooms that are silently pinned in a running LLM prefill node, and say "
-		   "why.\n\n");
+		   "Find the rooms that are silently pinned in a running LLM prefill or decode "
+		   "node, and say why.\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		fprintf(f, "  %-10s%s\n", verbs[i].name, verbs[i].help);
 	fprintf(f,
