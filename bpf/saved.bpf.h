@@ -82,7 +82,7 @@ static __always_inline struct sp_saved *sp_call_save(const struct sp_probe *p, _
 				s->bad |= 1ull << i;
 		}
 	s->scope_ns = c->scope_ns;
-	s->ra = p->flags & SP_P_TRAP ? 0 : sp_return_address(c->sp);
+	s->ra = sp_return_address(c->sp); /* a return probe replaces it later */
 	s->ns = bpf_ktime_get_ns();
 	asm volatile("" ::: "memory");
 	s->sp = c->sp;

@@ -114,7 +114,6 @@ enum sp_class {
 	32 /* a call that carries a room or an operation: what runs inside it is its own */
 #define SP_P_SCOPED 64  /* its records say which call encloses them (sp_rec.scope_ns) */
 #define SP_P_EACH   128 /* a record for each element: struct sp_each */
-#define SP_P_TRAP   256 /* a return probe, which replaces the return address; set when loaded */
 struct sp_probe {
 	struct sp_fetch fetch[SP_MAX_FETCH];
 	struct sp_head head[SP_MAX_HEADS];
@@ -307,8 +306,8 @@ struct sp_saved {
 	__u64 bad;      /* bit i: arg[i] could not be read */
 	__u64 ns;       /* entered then */
 	__u64 scope_ns; /* as of sp_rec */
-	__u64 ra;       /* return address; 0: not known, or (x86-64) with SP_P_TRAP: the word at sp
-			   is an address of the kernel's page [uprobes] while it is under way */
+	__u64 ra;       /* return address, 0: not known. Where a return probe is in place the word
+			   at sp is (x86-64) an address of the kernel's page [uprobes] instead */
 };
 
 #define SP_MAX_THREADS 8192 /* whose enclosing calls are known */

@@ -38,6 +38,8 @@ def probe_of(function):
 
 
 class CallsCase(unittest.TestCase):
+    ENV = {}
+
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory(prefix="silentpin-test-")
@@ -47,7 +49,7 @@ class CallsCase(unittest.TestCase):
 
     @classmethod
     def watch(cls, *args):
-        return sp.Watch("-p", cls.app.pid, "--probes", cls.probes, "--record", "all", *args)
+        return sp.Watch("-p", cls.app.pid, "--probes", cls.probes, "--record", "all", *args, env=cls.ENV)
 
 
 class Rooms(CallsCase):
@@ -195,7 +197,8 @@ class Stuck(CallsCase):
 
     def test_of_no_room_it_is_the_processs(self):
         self.assertEqual(self.blocked(204), [], self.evidence(204))
-        self.assertRegex(self.evidence(204), r"in this process thread \d+ has been in cuEventSynchronize \(event 0x[0-9a-f]+\) for")
+        self.assertRegex(self.evidence(204),
+                         r"in this process thread \d+ has been in cuEventSynchronize \(event 0x[0-9a-f]+\) for")
 
     def test_enabled_and_disabled(self):
         names = {e["probe_name"] for e in self.events if e["role_name"] == "call"}
@@ -208,6 +211,19 @@ class Stuck(CallsCase):
             self.assertEqual(sorted(self.calls_of(self.events, kind)),
                              ["cuEventSynchronize", "cuMemcpyDtoHAsync", "cuStreamSynchronize", "cuStreamSynchronize",
                               "send"])
+
+
+class AtRets(CallsCase):
+    ENV = {"SILENTPIN_RETURNS": "ret"}
+
+    def test_a_call_in_a_rooms_call(self):
+        """Where the kernel's return probes are not to be used it belongs to the room all the same."""
+        with self.watch(*NEVER) as watch:
+            self.app.say("a", "announce 301; cuMemcpyAsync 50 1; send 301; cuMemcpyAsync 51 1; leave; cuMemcpyAsync 52 1")
+            watch.stop()
+            found = [(e["room"], e["bytes"]) for e in sp.events(watch.db)
+                     if (e["probe_name"], e["kind"]) == ("cuMemcpyAsync", "copy")]
+        self.assertEqual(found, [("301", 51)])
 
 
 class Script(unittest.TestCase):

@@ -359,6 +359,12 @@ static void test_counters_are_told(void **state)
 		assert_string_equal(last.kind, row[i].kind);
 		assert_int_equal(last.code, i + 1);
 	}
+	/* the last of them once: it may go on for ever */
+	memset(&last, 0, sizeof(last));
+	now[SP_C_TALLY_FULL]++;
+	collect_counters(c, now, 100);
+	collect_release(c, 100);
+	assert_int_equal(last.role, ROLE_NONE);
 	collect_close(c);
 }
 

@@ -36,6 +36,25 @@ static void test_loss(void **state)
 	rig_free(r);
 }
 
+/* What is posted to some queues is not counted: evidence, no more, is missing. */
+static void test_loss_of_counts(void **state)
+{
+	struct rig *r = rig_new();
+	struct sp_event ev = event(r, 2, ROLE_LOSS, 0, "");
+
+	(void)state;
+	announce(r, 0, "7001", "A", 1);
+	kv(r, 1, W1, 0xa0, "7001", 0, 1);
+	strcpy(ev.kind, SP_LOSS_TALLIES);
+	ev.code = 17;
+	feed(r, &ev);
+	assert_int_equal(nth(r, ALERT_LOSS, NULL, 0)->total_rooms, 0);
+	to(r, 100);
+	assert_false(
+		expect_stuck(r, "7001", 31, CAUSE_TRANSFER_STALLED, CONF_LIKELY, 1)->uncertain);
+	rig_free(r);
+}
+
 static void test_late_is_never_certain(void **state)
 {
 	struct rig *r = rig_new();
@@ -107,8 +126,11 @@ static void test_loss_in_between(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_loss_in_between),       cmocka_unit_test(test_loss),
-		cmocka_unit_test(test_late_is_never_certain), cmocka_unit_test(test_straggler),
+		cmocka_unit_test(test_loss_in_between),
+		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_late_is_never_certain),
+		cmocka_unit_test(test_straggler),
+		cmocka_unit_test(test_loss_of_counts),
 		cmocka_unit_test(test_quorum_after_gap),
 	};
 

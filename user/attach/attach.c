@@ -314,10 +314,13 @@ int attach_add(struct attach *a, pid_t pid, struct sp_err *err)
 /* Scan a process that is watched already; what comes in place is told library by library. */
 static void rescan(struct attach *a, struct watched *w)
 {
+	bool no_return = w->no_return;
 	int had = w->nlib;
 
 	if (watched_scan(a, w) < 0)
 		return; /* gone: the next tick sees it */
+	if (w->no_return != no_return)
+		had = 0; /* all have been placed anew */
 	for (int i = had; i < w->nlib; i++) {
 		struct attach_notice n = {
 			.what = NOTICE_LIB,

@@ -86,8 +86,6 @@ static int fill_probes(const struct silentpin_bpf *skel, const struct profile *p
 	for (uint32_t i = 0; i < (uint32_t)p->nprobes; i++) {
 		struct sp_probe prog = p->probes[i].prog;
 
-		if (p->probes[i].on == ON_RETURN)
-			prog.flags |= SP_P_TRAP;
 		prog.op_fetch = calls_fetch_of(&prog, prog.op_arg);
 		prog.frame_fetch = calls_fetch_of(&prog, prog.frame_arg);
 		prog.more_fetch = calls_fetch_of(&prog, prog.more_arg);

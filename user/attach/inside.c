@@ -118,8 +118,7 @@ static void look_at_word(struct watched *w, const struct sp_saved *s, struct ins
 	struct iovec from = {(void *)(uintptr_t)s->sp, sizeof(word)};
 	ssize_t n;
 
-	/* noted for a return probe, and there is none: not known */
-	if (!X86 || (!s->ra && w->no_return))
+	if (!X86)
 		return;
 	n = process_vm_readv(w->id.pid, &to, 1, &from, 1, 0);
 	if (n < 0 && errno != EFAULT)

@@ -131,12 +131,17 @@ static bool must_wait(const struct attach *a, struct watched *w, const struct ma
 	return true;
 }
 
+static bool filtered(const struct attach *a, const struct watched *w)
+{
+	return a->returns != RETURNS_UNKNOWN && !attach_may_return(a->returns, w->id.pid);
+}
+
 /* A filter is mostly there from the start. One that comes later must not meet a return probe: they
- * are gone before this returns, and others come in their place. */
+ * are gone before this returns, and others come in their place. A call that is under way returns
+ * through the kernel's page all the same. */
 static void settle_returns(const struct attach *a, struct watched *w)
 {
-	if (a->returns == RETURNS_UNKNOWN || w->no_return ||
-	    attach_may_return(a->returns, w->id.pid))
+	if (w->no_return || !filtered(a, w))
 		return;
 	w->no_return = true;
 	for (int i = 0; i < w->nlib; i++)
@@ -154,7 +159,7 @@ static void set_due(struct watched *w, uint64_t began, uint64_t cpu_ns, bool pla
 	uint64_t gap = began - w->born_ns < YOUNG_NS ? YOUNG_GAP : OLD_GAP;
 
 	if (!placed && cpu_ns * DUTY > gap)
-		gap = cpu_ns * DUTY < FORCE_GAP ? cpu_ns * DUTY : FORCE_GAP;
+		gap = cpu_ns * DUTY;
 	w->due_ns = mono_ns() + gap;
 	w->forced_ns = began + FORCE_GAP;
 }
@@ -201,8 +206,9 @@ int watched_inherit(struct attach *a, struct watched *w, const struct watched *p
 {
 	int added = 0;
 
-	w->no_return = parent->no_return;
-	for (int i = 0; i < parent->nlib; i++) {
+	/* a sandboxed child: its libraries are found anew at the next tick */
+	w->no_return = parent->no_return || filtered(a, w);
+	for (int i = 0; i < parent->nlib && w->no_return == parent->no_return; i++) {
 		int n = add_lib(a, w, parent->lib[i].plan);
 
 		if (n < 0)

@@ -222,16 +222,19 @@ int target_find(const struct profile *p, pid_t *pids, int max)
 
 static bool thread_filtered(pid_t pid, const char *tid)
 {
-	char name[64], text[4096];
+	char name[64], text[16384]; /* its groups come before, any number of them */
 	const char *p;
 	unsigned mode;
+	size_t got;
 	int err;
 
 	snprintf(name, sizeof(name), "task/%.16s/status", tid);
-	err = read_proc(pid, name, text, sizeof(text), NULL);
+	err = read_proc(pid, name, text, sizeof(text), &got);
 	if (err)
 		return err != -ESRCH; /* that one has ended */
 	p = strstr(text, "\nSeccomp:");
+	if (!p && got == sizeof(text) - 1)
+		return true; /* not known */
 	/* a kernel that has no filters does not say */
 	return p && (sscanf(p, "\nSeccomp: %u", &mode) != 1 || mode);
 }

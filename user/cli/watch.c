@@ -254,7 +254,8 @@ static int start(struct watch *w, const char *options, struct sp_err *err)
 	w->out = sink_open(STDOUT_FILENO);
 	if (!w->out)
 		return sp_err_set(err, SP_EXIT_FAIL, -ENOMEM, "out of memory");
-	/* a target that cannot be attached must leave no empty session in the recording */
+	/* A target that cannot be attached must leave no empty session in the recording; only a
+	 * command that the kernel cannot run, although its file is there, does. */
 	rc = watch_attach(w, err);
 	if (!rc)
 		rc = collect_listen(w->collect, attach_ring_fd(w->attach), err);

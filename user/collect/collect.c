@@ -325,7 +325,7 @@ void collect_counters(struct collect *c, const uint64_t now[SP_C_MAX], uint64_t 
 		{SP_C_RING_FULL, "ring-full"},         {SP_C_SAVE_FULL, "entry-map-full"},
 		{SP_C_POLL_FULL, "poll-map-full"},     {SP_C_FRAME_FULL, "frame-map-full"},
 		{SP_C_CONN_FULL, SP_LOSS_CONNECTIONS}, {SP_C_EACH_CUT, "elements-cut"},
-		{SP_C_SCOPE_FULL, "scope-map-full"},   {SP_C_TALLY_FULL, "tally-map-full"},
+		{SP_C_SCOPE_FULL, "scope-map-full"},   {SP_C_TALLY_FULL, SP_LOSS_TALLIES},
 	};
 
 	uint64_t since_ns = c->counted_ns ? c->counted_ns : now_ns;
@@ -334,12 +334,14 @@ void collect_counters(struct collect *c, const uint64_t now[SP_C_MAX], uint64_t 
 	c->counted_ns = now_ns;
 	for (size_t i = 0; i < ARRAY_SIZE(causes); i++) {
 		uint64_t n = now[causes[i].counter] - c->counters[causes[i].counter];
+		bool counts = causes[i].counter != SP_C_TALLY_FULL;
 
-		if (!n)
+		/* of tallies once: they move nothing, and it may go on for ever */
+		if (!n || (!counts && c->counters[SP_C_TALLY_FULL]))
 			continue;
 		push_loss(c, since_ns, now_ns, n, causes[i].cause);
 		c->stats.lost += n;
-		lost = true;
+		lost |= counts;
 	}
 	memcpy(c->counters, now, sizeof(c->counters));
 	lost |= expire(c, now, since_ns, now_ns);

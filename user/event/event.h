@@ -76,8 +76,10 @@ enum sp_opstate { OPS_UNKNOWN = 0, OPS_BUSY, OPS_DONE, OPS_ERROR };
 #define HELD_UNKNOWN  INT64_MIN /* no table was read */
 
 /* loss: op, until when (ns) events may have gone missing; from ns on. Its kind when connections are
- * not followed for want of room */
+ * not followed for want of room; when what is posted to some queues is not counted, for the same
+ * reason: no event is missing then */
 #define SP_LOSS_CONNECTIONS "conn-map-full"
+#define SP_LOSS_TALLIES     "tally-map-full"
 
 /* target blind: code */
 #define TARGET_BLIND 1

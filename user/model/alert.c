@@ -181,7 +181,8 @@ void tell_peer(struct model *m, const struct sp_event *ev, const char *what)
 	tell_event(m, ev, ALERT_PEER, what);
 }
 
-/* Whatever was lost may have concerned any open life. */
+/* Whatever was lost may have concerned any open life; what is not counted of a queue is evidence
+ * at most. */
 void tell_loss(struct model *m, const struct sp_event *ev)
 {
 	const char *rooms[LOSS_ROOMS];
@@ -195,7 +196,9 @@ void tell_loss(struct model *m, const struct sp_event *ev)
 		.note = ev->note,
 	};
 
-	for (struct proc *p = m->procs; p; p = p->hh.next) {
+	bool doubt = strcmp(ev->kind, SP_LOSS_TALLIES) != 0;
+
+	for (struct proc *p = m->procs; p && doubt; p = p->hh.next) {
 		for (struct life *l = p->lives; l; l = l->next) {
 			if (l->uncertain)
 				continue;

@@ -186,6 +186,8 @@ static void loss(struct model *m, const struct sp_event *ev)
 
 	tell_taken(m, ev, NULL);
 	tell_loss(m, ev);
+	if (!strcmp(ev->kind, SP_LOSS_TALLIES))
+		return;
 	if (m->lossy_ns < ev->op)
 		m->lossy_ns = ev->op;
 	if (!strcmp(ev->kind, SP_LOSS_CONNECTIONS))
