@@ -93,7 +93,7 @@ static void test_known_causes(void **state)
 	strcpy(ev.kind, "staging_req");
 	feed(r, &ev);
 	to(r, 400);
-	expect_stuck(r, "7001", 331, CAUSE_ABORT_NOT_REAPED, CONF_LIKELY, 1);
+	expect_stuck(r, "7001", 331, CAUSE_ABORT_NOT_REAPED, CONF_LIKELY, -1);
 	expect_stuck(r, "7002", 332, CAUSE_PEER_GONE, CONF_LIKELY, 1);
 	expect_stuck(r, "7003", 336, CAUSE_ROOM_REUSED, CONF_LIKELY, 1);
 	expect_stuck(r, "7004", 337, CAUSE_ABORT_NOT_REAPED, CONF_POSSIBLE, -1);

@@ -42,6 +42,27 @@ static void test_status_lost(void **state)
 	rig_free(r);
 }
 
+/* Announced and aborted before the scheduler knew the request, which waits in bootstrap for what
+ * will not come again: the server's own timeout ends it. */
+static void test_aborted_before_it_was_known(void **state)
+{
+	struct rig *r = view_rig();
+	const struct said *s;
+
+	(void)state;
+	ok(r, 0);
+	announce(r, 1, "7001", "A", 1);
+	abort_room(r, 1.1, "7001");
+	held(r, 2, .room = "7001", .rid = "a", .op = 0x10, .kind = "bootstrap", .code = BOOTSTRAP);
+	rounds(r, 2.5, 400);
+	s = nth(r, ALERT_STUCK, "7001", 0);
+	assert_non_null(s);
+	assert_int_equal(s->v.cause, CAUSE_ABORT_BEFORE_OPEN);
+	assert_int_equal(s->v.confidence, CONF_CERTAIN);
+	assert_int_equal(s->v.pin, 0);
+	rig_free(r);
+}
+
 /* Posted twice: the view names the life that is pinned, and what became of the other. */
 static void test_reused(void **state)
 {
@@ -392,12 +413,19 @@ static void test_no_meaning(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_status_lost), cmocka_unit_test(test_reused),
-		cmocka_unit_test(test_incomplete),  cmocka_unit_test(test_done),
-		cmocka_unit_test(test_abort),       cmocka_unit_test(test_abort_of_a_pin),
-		cmocka_unit_test(test_never_sent),  cmocka_unit_test(test_waiting),
-		cmocka_unit_test(test_bootstrap),   cmocka_unit_test(test_fake),
-		cmocka_unit_test(test_ranks),       cmocka_unit_test(test_control_lost),
+		cmocka_unit_test(test_aborted_before_it_was_known),
+		cmocka_unit_test(test_status_lost),
+		cmocka_unit_test(test_reused),
+		cmocka_unit_test(test_incomplete),
+		cmocka_unit_test(test_done),
+		cmocka_unit_test(test_abort),
+		cmocka_unit_test(test_abort_of_a_pin),
+		cmocka_unit_test(test_never_sent),
+		cmocka_unit_test(test_waiting),
+		cmocka_unit_test(test_bootstrap),
+		cmocka_unit_test(test_fake),
+		cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_control_lost),
 		cmocka_unit_test(test_no_meaning),
 	};
 

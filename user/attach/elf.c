@@ -14,6 +14,9 @@
 #define NEAREST     3 /* names suggested */
 #define NEAR_MIN    4 /* leading characters a suggestion shares at least */
 #define SEGMENT_MAX 64
+/* More is a file that lies: libtorch's symbols have tens of megabytes, a provider's code a few. */
+#define SYMBOLS_MAX (256ull << 20)
+#define TEXT_MAX    (256ull << 20)
 
 struct segment {
 	uint64_t addr, off, len;
@@ -156,10 +159,14 @@ typedef bool (*sym_fn)(void *ctx, const struct elf_sym *sym); /* false: stop */
 
 static void each_function(const struct elf_file *ef, Elf_Scn *scn, sym_fn fn, void *ctx)
 {
-	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+	Elf_Data *data;
 	GElf_Shdr sh;
 
-	if (!data || !gelf_getshdr(scn, &sh) || !sh.sh_entsize)
+	/* the section is read as a whole, and its size is what the file says */
+	if (!scn || !gelf_getshdr(scn, &sh) || !sh.sh_entsize || sh.sh_size > SYMBOLS_MAX)
+		return;
+	data = elf_getdata(scn, NULL);
+	if (!data)
 		return;
 	for (size_t i = 0; i < sh.sh_size / sh.sh_entsize; i++) {
 		struct elf_sym sym;
@@ -338,7 +345,7 @@ int elf_code(const struct elf_file *ef, uint64_t addr, size_t len, struct insn_p
 bool elf_text(const struct elf_file *ef, int i, struct insn_part *out)
 {
 	for (int k = 0; k < ef->nseg; k++)
-		if (ef->seg[k].code && i-- == 0)
+		if (ef->seg[k].code && ef->seg[k].len <= TEXT_MAX && i-- == 0)
 			return !elf_code(ef, ef->seg[k].addr, ef->seg[k].len, out);
 	return false;
 }

@@ -257,7 +257,7 @@ int maps_open(pid_t pid, const struct map_file *f, char *why, size_t why_len)
 		snprintf(why, why_len, "out of memory");
 		return -ENOMEM;
 	}
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* by now it may be a FIFO */
 	if (fd < 0) {
 		err = -errno;
 		snprintf(why, why_len, "cannot be opened: %s%s", strerror(-err),

@@ -262,7 +262,7 @@ static int start(struct watch *w, const char *options, struct sp_err *err)
 	if (!rc)
 		rc = open_store(w, options, err);
 	/* nor may a server run that nobody watches */
-	if (!rc)
+	if (!rc && !stopped)
 		rc = watch_go(w, err);
 	if (rc)
 		return rc;

@@ -167,8 +167,11 @@ static bool nothing_sent(const struct model *m, const struct life *l, uint64_t n
 	uint64_t span = stage_span(m, l);
 	uint64_t gone = life_gone_ns(l);
 
-	if (fact_aborted(l, now))
-		return set_if_seen(m, l, now, c, CAUSE_ABORT_NOT_REAPED);
+	if (fact_aborted(l, now)) {
+		set_if_seen(m, l, now, c, CAUSE_ABORT_NOT_REAPED);
+		c->pin = -1; /* it may have come before the server knew the request */
+		return true;
+	}
 	if (gone && gone < fact_since(l, now))
 		return life_gone_well(l) ? set(c, CAUSE_PEER_GONE, CONF_POSSIBLE, -1)
 					 : set_if_seen(m, l, now, c, CAUSE_PEER_GONE);

@@ -297,18 +297,19 @@ static bool boot_gone(struct view *v)
 	return set(v, CAUSE_THREAD_DIED, certain_if(p->boot_missing && p->boot_known), 1);
 }
 
-/* Announced, but not to this request: it came too early, or went with another one of the room. */
-static bool unheard(const struct view *v)
-{
-	return v->s->announced == 0 && seen_bootstrap(v->m, v->l);
-}
-
 /* By a peer, not by the client that has gone: the server drops what it does not know yet. */
 static bool peer_aborted(const struct view *v)
 {
 	const struct life *l = v->l;
 
 	return fact_aborted(l, v->now) && !(l->rare && l->rare->client_gone_ns == l->abort_ns);
+}
+
+/* Announced, but not to this request: it came too early, or went with another one of the room. An
+ * abort that had reached the request would have changed its status. */
+static bool unheard(const struct view *v)
+{
+	return seen_bootstrap(v->m, v->l) && (v->s->announced == 0 || peer_aborted(v));
 }
 
 static void in_bootstrap(struct view *v)
