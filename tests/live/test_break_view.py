@@ -202,8 +202,11 @@ class Retry(ScenarioCase):
                 node.wait_life(blocker, 1, forward_ns=True)
                 decode.announce(first, 48)
                 post = node.post(first, 48, rid="again")
-                # it waits behind them for longer than two looks take
-                sp.wait_for(lambda: "again" in seen_rids(watch), 10, "it to be seen")
+                # it waits behind them for longer than two looks take; one that was never seen out of the queue
+                # into which the second one comes would be the same one
+                sp.wait_for(lambda: ask(watch, "SELECT 1 FROM event e JOIN role r ON r.id = e.role JOIN life l"
+                                               " ON l.id = e.life WHERE r.name = 'held' AND e.kind = 'waiting'"
+                                               " AND l.rid = 'again'"), 10, "it to be seen waiting")
                 post.hang_up()
                 node.wait_life(first, 1, released=True)
                 node.post(first, 48, rid="again")

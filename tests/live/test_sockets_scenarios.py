@@ -170,7 +170,8 @@ class Scripted(SockCase):
         self.ask(room)
         self.announce(peer, room)
         self.abort(peer, room)
-        self.assertTrue(self.stuck(room, "abort-not-reaped")["pin"])
+        # it may have come before the server knew the request, whose own timeout then ends it
+        self.assertIsNone(self.stuck(room, "abort-not-reaped")["pin"])
 
     def test_peer_gone(self):
         peer, room = self.decode(), self.truth.room()
